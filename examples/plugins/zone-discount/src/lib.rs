@@ -1,0 +1,1 @@
+//! Example scoring plugin: a discount for one zone.

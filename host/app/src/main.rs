@@ -1,0 +1,3 @@
+//! The `mortise` binary.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The Kubernetes edge: watches, cluster state, conversions, status writes, Events, lease, policy ConfigMap.

@@ -1,0 +1,1 @@
+//! An embedded cluster: in-process Kubernetes API, scheduler, kubelet and EC2 stand-ins.

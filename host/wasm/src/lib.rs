@@ -1,0 +1,1 @@
+//! The policy host: runs policies as sandboxed components, with native twins as fallback.

@@ -1,0 +1,1 @@
+//! The built-in policies as components: bytes and digests.
