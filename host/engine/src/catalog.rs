@@ -37,7 +37,7 @@ pub struct Offering {
 }
 
 /// An instance type of one node class.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct InstanceType {
     /// `node.kubernetes.io/instance-type`.
     pub name: Arc<str>,
@@ -51,11 +51,21 @@ pub struct InstanceType {
     pub offerings: Vec<Offering>,
 }
 
-/// The instance types of a node class, sorted by name, at one moment.
+/// The instance types of a node class, sorted by name, at one moment. Made by [`Catalog::new`] and not changed after.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct Catalog {
     /// Grows with every change of types, offerings, prices or availability; equal generation = equal content.
     pub generation: u64,
     /// Types sorted by name.
     pub types: Vec<InstanceType>,
+}
+
+impl Catalog {
+    /// A catalogue of these types. Sorts them by name; of two with one name the first stays.
+    pub fn new(generation: u64, mut types: Vec<InstanceType>) -> Self {
+        types.sort_by(|a, b| a.name.cmp(&b.name));
+        types.dedup_by(|later, first| later.name == first.name);
+        Self { generation, types }
+    }
 }

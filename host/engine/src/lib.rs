@@ -13,12 +13,15 @@
 
 pub mod catalog;
 pub mod decision;
+pub mod disrupt;
 pub mod explain;
+pub mod launch;
 pub mod node;
 pub mod nodepool;
 pub mod pod;
 pub mod policy;
 pub mod quantity;
 pub mod requirement;
+pub mod schedule;
 pub mod snapshot;
 pub mod taint;

@@ -8,7 +8,7 @@ use crate::quantity::Resources;
 use crate::taint::Taint;
 
 /// A node that exists or is on its way. The Kubernetes edge merges the Node and its NodeClaim into one of these.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Node {
     /// NodeClaim name until registered, then the node's name; unmanaged nodes have their node name.
     pub name: Arc<str>,
@@ -39,6 +39,9 @@ pub struct Node {
     pub daemon_used: Resources,
     /// Pods bound to it that would have to move when it goes: neither DaemonSet-owned, nor mirror, nor terminal.
     pub pods: Vec<NodePod>,
+    /// Further pods (DaemonSet-owned, mirror) that forbid a voluntary disruption of the node: identity and why, in words
+    /// ("has the do-not-disrupt annotation", "its PodDisruptionBudget web allows no eviction").
+    pub blocking_pods: Vec<(PodKey, Arc<str>)>,
     /// Condition Launched is True.
     pub launched: bool,
     /// Label `karpenter.sh/registered`; unmanaged nodes count as registered.
@@ -49,6 +52,8 @@ pub struct Node {
     pub ready: bool,
     /// Being deleted, or chosen for deletion: it takes no pods and its pods need another place.
     pub deleting: bool,
+    /// NodeClaim condition InstanceTerminating is True: no longer counted in its NodePool's budget total.
+    pub instance_terminating: bool,
     /// Nominated for a pending pod until this time, Unix milliseconds.
     pub nominated_until_unix_ms: i64,
     /// Annotation `karpenter.sh/do-not-disrupt` = "true" on the Node or NodeClaim.
@@ -62,7 +67,7 @@ pub struct Node {
 }
 
 /// A pod on a node, as far as disruption must know it.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NodePod {
     /// Identity.
     pub key: PodKey,
@@ -72,8 +77,13 @@ pub struct NodePod {
     pub do_not_disrupt: bool,
     /// A PodDisruptionBudget allows no eviction of it now: its name.
     pub blocked_by_pdb: Option<Arc<str>>,
+    /// The PodDisruptionBudget can never allow an eviction (maxUnavailable 0, minAvailable 100%, or two budgets match):
+    /// no capacity is prepared ahead for such a pod while its node is being deleted.
+    pub fully_blocked: bool,
     /// Is terminating.
     pub terminating: bool,
+    /// Owned by a StatefulSet: it comes back under the same name, so it needs another place even while terminating.
+    pub stateful: bool,
     /// Eviction cost in thousandths (karpenter-algorithms.md §5.5), clamped to ±10,000.
     pub eviction_cost_milli: i64,
 }

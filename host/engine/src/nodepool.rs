@@ -8,7 +8,7 @@ use crate::requirement::Requirement;
 use crate::taint::Taint;
 
 /// A NodePool that may be used, or the reason why not.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NodePool {
     /// Name.
     pub name: Arc<str>,
@@ -38,6 +38,8 @@ pub struct NodePool {
     pub catalog: Arc<Catalog>,
     /// Disruption settings.
     pub disruption: Disruption,
+    /// `spec.replicas` is set: it gets no NodeClaims for pods and takes no part in emptiness.
+    pub is_static: bool,
     /// Why it cannot be used now (not ready, deleting, static, class broken, a field not acted on yet); empty = usable.
     pub unusable: Vec<Arc<str>>,
 }
@@ -52,7 +54,7 @@ pub struct Limits {
 }
 
 /// `spec.disruption`, with defaults applied.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Disruption {
     /// Policy.
     pub policy: ConsolidationPolicy,
@@ -63,11 +65,12 @@ pub struct Disruption {
 }
 
 /// `consolidationPolicy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ConsolidationPolicy {
     /// Only empty nodes.
     WhenEmpty,
     /// Also underutilized ones.
+    #[default]
     WhenEmptyOrUnderutilized,
     /// By score.
     Balanced,

@@ -8,7 +8,7 @@ use crate::requirement::Requirement;
 use crate::taint::Toleration;
 
 /// Identity of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct PodKey {
     /// Namespace.
     pub namespace: Arc<str>,
@@ -49,7 +49,7 @@ pub struct PodShape {
 }
 
 /// A pod to be placed.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Pod {
     /// Identity.
     pub key: PodKey,
