@@ -24,4 +24,5 @@ pub mod quantity;
 pub mod requirement;
 pub mod schedule;
 pub mod snapshot;
+mod symbol;
 pub mod taint;
