@@ -3,7 +3,7 @@
 //! Shape, defaults, patterns and bounds stand on the fields themselves. What a derive cannot say stands here as data:
 //! each kind has a table of CEL rules ([`Rule`]), which shows the kind's rules on one page, shares those that NodePool
 //! and NodeClaim have in common, and lets a test demand a refused manifest for every single rule.
-//! [`shape`] then makes the derived schema structural in the way that API servers and `kubectl apply` expect.
+//! The module `shape` then makes the derived schema structural in the way that API servers and `kubectl apply` expect.
 
 mod ec2nodeclass;
 mod nodeclaim;
@@ -39,20 +39,12 @@ pub struct Rule {
     pub cel: String,
     /// What the user reads when it is not.
     pub message: String,
-    /// An expression that words the message better, where naming the culprit needs one. `message` stands in for it.
-    pub message_expression: Option<String>,
 }
 
 impl Rule {
     /// A rule with a fixed message.
     fn new(at: impl Into<String>, cel: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { at: at.into(), cel: cel.into(), message: message.into(), message_expression: None }
-    }
-
-    /// Adds an expression that words the message.
-    fn naming(mut self, expression: impl Into<String>) -> Self {
-        self.message_expression = Some(expression.into());
-        self
+        Self { at: at.into(), cel: cel.into(), message: message.into() }
     }
 }
 
@@ -113,11 +105,7 @@ fn finish(crd: CustomResourceDefinition, rules: &[Rule]) -> Result<CustomResourc
             .ok_or_else(|| CrdError::NoSuchPlace { kind: kind.clone(), at: rule.at.clone() })?;
         let entry = place.entry("x-kubernetes-validations").or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(list) = entry {
-            let mut written = serde_json::json!({"rule": rule.cel, "message": rule.message});
-            if let Some(expression) = &rule.message_expression {
-                written["messageExpression"] = expression.as_str().into();
-            }
-            list.push(written);
+            list.push(serde_json::json!({"rule": rule.cel, "message": rule.message}));
         }
     }
     serde_json::from_value(value).map_err(unshaped)
@@ -128,7 +116,6 @@ pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "additionalProperties": {
-            "anyOf": [{"type": "integer"}, {"type": "string"}],
             "pattern": QUANTITY,
             "x-kubernetes-int-or-string": true
         }

@@ -1,4 +1,5 @@
 //! EC2NodeClass: how to build a node on EC2.
+#![allow(clippy::duplicated_attributes, reason = "the keys of one printcolumn are taken for repeats of another's")]
 
 mod block_device;
 mod kubelet;

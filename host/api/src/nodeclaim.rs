@@ -1,4 +1,5 @@
 //! NodeClaim: the intent to have one node, and what became of it.
+#![allow(clippy::duplicated_attributes, reason = "the keys of one printcolumn are taken for repeats of another's")]
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,11 @@
 //! NodePool: what nodes may be provisioned, how many, and how they may be disrupted.
+#![allow(clippy::duplicated_attributes, reason = "the keys of one printcolumn are taken for repeats of another's")]
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::CustomResource;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
@@ -72,7 +73,7 @@ pub struct NodeClaimTemplate {
 pub struct TemplateMetadata {
     /// Labels, on NodeClaim and Node. Pods may select by them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 100, "x-kubernetes-map-type" = "atomic"))]
+    #[schemars(schema_with = "labels_schema")]
     pub labels: BTreeMap<String, String>,
     /// Annotations, on NodeClaim and Node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -137,6 +138,7 @@ pub struct Disruption {
     pub consolidate_after: NillableDuration,
     /// Which nodes consolidation may touch: WhenEmpty only empty ones, WhenEmptyOrUnderutilized also those whose pods
     /// fit cheaper elsewhere, Balanced those of them where the saving is worth the disruption.
+    #[schemars(schema_with = "policy_schema")]
     pub consolidation_policy: ConsolidationPolicy,
     /// How many nodes may be disrupted at a time. The tightest active budget counts.
     #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "atomic"))]
@@ -151,6 +153,20 @@ impl Default for Disruption {
             budgets: vec![Budget::default()],
         }
     }
+}
+
+/// A text and no enumeration: were the word refused as a wrong one of an enumeration, the API server would not get to
+/// the rule that tells users of v1beta1 what to write instead.
+fn policy_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 63})
+}
+
+/// Label values, which the schema checks here so that the user sees it before any node is asked for.
+fn labels_schema(_: &mut SchemaGenerator) -> Schema {
+    let value = json_schema!({"type": "string", "maxLength": 63, "pattern": crate::crd::LABEL_VALUE});
+    json_schema!({
+        "type": "object", "additionalProperties": value, "maxProperties": 100, "x-kubernetes-map-type": "atomic"
+    })
 }
 
 open_enum! {
@@ -182,10 +198,11 @@ open_enum! {
 /// How many nodes may be disrupted at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("required" = ["nodes"]))]
 pub struct Budget {
     /// A number of nodes, or a percentage of the pool's nodes rounded up.
     #[serde(default = "ten_percent")]
-    #[schemars(required, regex(pattern = r"^((100|[0-9]{1,2})%|[0-9]+)$"))]
+    #[schemars(regex(pattern = r"^((100|[0-9]{1,2})%|[0-9]+)$"))]
     pub nodes: String,
     /// Reasons that the budget bounds. Absent means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -97,7 +97,8 @@ struct Graph {
 
 impl Graph {
     fn parse(metadata: &Value) -> Result<Self> {
-        let list = |value: &Value, what: &str| value.as_array().cloned().with_context(|| format!("no {what} in metadata"));
+        let list =
+            |value: &Value, what: &str| value.as_array().cloned().with_context(|| format!("no {what} in metadata"));
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let names: BTreeMap<String, String> = list(&metadata["packages"], "packages")?
             .iter()

@@ -2,12 +2,14 @@
 
 use super::{Rule, requirement};
 use crate::labels;
+use crate::nodepool::ConsolidationPolicy;
 
 /// All of them.
 pub(super) fn rules() -> Vec<Rule> {
     const REQUIREMENTS: &str = "spec.template.spec.requirements[]";
     const KEY: &str = "spec.template.spec.requirements[].key";
     const CLASS: &str = "spec.template.spec.nodeClassRef";
+    const POLICY: &str = "spec.disruption.consolidationPolicy";
     let mut rules = vec![
         Rule::new(
             "spec",
@@ -21,9 +23,14 @@ pub(super) fn rules() -> Vec<Rule> {
         ),
         Rule::new("spec", "!has(self.replicas) || !has(self.weight)", "with replicas there is no weight"),
         Rule::new(
-            "spec.disruption.consolidationPolicy",
+            POLICY,
             "self != 'WhenUnderutilized'",
             "WhenUnderutilized is the name of v1beta1: write WhenEmptyOrUnderutilized",
+        ),
+        Rule::new(
+            POLICY,
+            format!("self in ['{}', 'WhenUnderutilized']", ConsolidationPolicy::VALUES.join("', '")),
+            format!("supported values: {}", ConsolidationPolicy::VALUES.join(", ")),
         ),
         Rule::new(
             "spec.disruption.budgets[]",

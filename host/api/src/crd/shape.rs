@@ -14,13 +14,22 @@ pub(super) fn crd(crd: &mut Value) {
 
 /// Makes a schema what users expect of it, all the way down:
 /// - no `nullable`: a field is given or left out, a null counts as left out;
-/// - no `title` and no nested names of Rust types, which mean nothing to a user.
+/// - no `title`, a name of a Rust type that means nothing to a user;
+/// - a description is one paragraph, however it is broken in the source.
 pub(super) fn schema(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             object.remove("nullable");
             if object.get("title").is_some_and(Value::is_string) {
                 object.remove("title");
+            }
+            if let Some(Value::String(text)) = object.get_mut("description") {
+                *text = text.replace('\n', " ");
+            }
+            // kube empties the branches of an anyOf, so the two types are written after it.
+            if object.get("x-kubernetes-int-or-string").is_some_and(|flag| flag == true) {
+                object.insert("anyOf".into(), serde_json::json!([{"type": "integer"}, {"type": "string"}]));
+                return;
             }
             // Rust's own integer widths are not formats of OpenAPI.
             if object.get("format").and_then(Value::as_str).is_some_and(|f| f.starts_with("uint")) {

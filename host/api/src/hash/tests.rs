@@ -30,7 +30,7 @@ fn stays_the_same_across_releases() {
     // VERSION instead.
     assert_eq!(VERSION, "mortise-v1");
     assert_eq!(node_pool(&base()), "7730545906451008313");
-    assert_eq!(ec2_node_class(&class(), "Y2E="), "CLASS");
+    assert_eq!(ec2_node_class(&class(), "Y2E="), "534158080229077706");
 }
 
 #[test]
