@@ -1,10 +1,17 @@
 //! What can be bought: instance types and their offerings, per node class.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use crate::quantity::{MicroUsd, Resources};
 use crate::requirement::Requirement;
+
+mod prepared;
+mod view;
+
+pub(crate) use prepared::{Prepared, ResourceColumns};
+pub(crate) use view::View;
 
 /// Market of an offering, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -15,6 +22,31 @@ pub enum CapacityType {
     Spot,
     /// On-demand.
     OnDemand,
+}
+
+impl CapacityType {
+    /// Every market, in order of precedence.
+    pub const ALL: [Self; 3] = [Self::Reserved, Self::Spot, Self::OnDemand];
+
+    /// Value of the label `karpenter.sh/capacity-type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reserved => "reserved",
+            Self::Spot => "spot",
+            Self::OnDemand => "on-demand",
+        }
+    }
+
+    /// From the label value.
+    pub fn parse(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == label)
+    }
+}
+
+impl fmt::Display for CapacityType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// One way to buy an instance type.
@@ -59,13 +91,56 @@ pub struct Catalog {
     pub generation: u64,
     /// Types sorted by name.
     pub types: Vec<InstanceType>,
+    /// Columns, made at first use.
+    #[serde(skip)]
+    prepared: Cache,
 }
+
+/// A cache is no part of the value: equal to any other, and empty in a clone, which may be about to change.
+#[derive(Default)]
+struct Cache(OnceLock<Arc<Prepared>>);
+
+impl Clone for Cache {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cache")
+    }
+}
+
+impl PartialEq for Cache {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Cache {}
 
 impl Catalog {
     /// A catalogue of these types. Sorts them by name; of two with one name the first stays.
     pub fn new(generation: u64, mut types: Vec<InstanceType>) -> Self {
         types.sort_by(|a, b| a.name.cmp(&b.name));
         types.dedup_by(|later, first| later.name == first.name);
-        Self { generation, types }
+        Self { generation, types, prepared: Cache::default() }
+    }
+
+    /// A type by name.
+    pub fn get(&self, name: &str) -> Option<&InstanceType> {
+        let at = self.types.binary_search_by(|of_type| (*of_type.name).cmp(name)).ok()?;
+        self.types.get(at)
+    }
+
+    /// The columns, made at the first call. A catalogue is not changed after that.
+    pub(crate) fn prepared(&self) -> &Arc<Prepared> {
+        self.prepared.0.get_or_init(|| Arc::new(Prepared::new(self)))
+    }
+
+    /// Makes the columns now, so that the first round does not have to.
+    pub fn prepare(&self) {
+        let _ = self.prepared();
     }
 }

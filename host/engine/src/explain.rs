@@ -18,6 +18,13 @@ pub enum Blocker {
     NoNodePool,
     /// The pod has a constraint this version does not act on.
     Unsupported(Arc<str>),
+    /// The pod asks for a label that may not be asked for, or in a way that can never hold: key and what is wrong.
+    Refused {
+        /// Label key.
+        key: Arc<str>,
+        /// In words.
+        problem: Arc<str>,
+    },
     /// An untolerated taint.
     Taint(Arc<str>),
     /// A label requirement that the pool cannot meet: key, and what is wrong in words ("has no value in common").

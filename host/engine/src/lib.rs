@@ -11,6 +11,7 @@
 //! Boundary types (`pod`, `node`, `nodepool`, `catalog`, `snapshot`) speak in strings, as the edges do; they are interned
 //! to symbols and columns when a round is prepared.
 
+mod batch;
 pub mod catalog;
 pub mod decision;
 pub mod disrupt;
@@ -21,6 +22,7 @@ pub mod nodepool;
 pub mod pod;
 pub mod policy;
 pub mod quantity;
+mod rank;
 pub mod requirement;
 pub mod schedule;
 pub mod snapshot;

@@ -2,6 +2,12 @@
 //!
 //! Implementations: components in the sandbox (`mortise-wasm`), their native twins, and [`NoPolicy`] for tests.
 
+mod ask;
+mod tables;
+
+pub(crate) use ask::{filter_claims, score_claims};
+pub(crate) use tables::{ChoicesBuilder, Tables, unsigned};
+
 /// A ragged list of lists: row `i` is `member[end[i-1]..end[i]]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Groups {

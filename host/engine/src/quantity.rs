@@ -139,20 +139,20 @@ impl Resources {
 
     /// The larger of both, resource by resource.
     #[must_use]
-    pub fn max(&self, other: &Self) -> Self {
+    pub fn elementwise_max(&self, other: &Self) -> Self {
         self.merge(other, i64::max)
     }
 
     /// The smaller of both, resource by resource (absent counts as zero).
     #[must_use]
-    pub fn min(&self, other: &Self) -> Self {
+    pub fn elementwise_min(&self, other: &Self) -> Self {
         self.merge(other, i64::min)
     }
 
     /// With nothing below zero.
     #[must_use]
     pub fn at_least_zero(&self) -> Self {
-        self.max(&Self::default())
+        self.elementwise_max(&Self::default())
     }
 
     /// `count` times this, each resource stopping at the largest value.

@@ -80,24 +80,6 @@ impl Bits {
         self.words.iter().enumerate().all(|(at, word)| word & !other.words.get(at).copied().unwrap_or(0) == 0)
     }
 
-    /// Some index in `from..to`.
-    pub(crate) fn any_in(&self, from: u32, to: u32) -> bool {
-        if from >= to {
-            return false;
-        }
-        let (first, last) = (from as usize / 64, (to - 1) as usize / 64);
-        self.words.iter().enumerate().skip(first).take(last - first + 1).any(|(at, word)| {
-            let mut word = *word;
-            if at == first {
-                word &= u64::MAX << (from % 64);
-            }
-            if at == last {
-                word &= u64::MAX >> (63 - (to - 1) % 64);
-            }
-            word != 0
-        })
-    }
-
     /// Indexes in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().enumerate().flat_map(|(at, word)| {

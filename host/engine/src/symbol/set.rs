@@ -6,7 +6,7 @@ use super::{Bits, KeyId, Symbols, ValueId};
 use crate::requirement::{Operator, Requirement, Values, bounds, is_impossible};
 
 /// The values a key may take: [`Values`] on symbols.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ValueSet {
     /// `bits` are the values excluded.
     pub(crate) complement: bool,
@@ -37,10 +37,6 @@ impl ValueSet {
                 Self { complement: true, gte, lte, min_values, ..Self::default() }
             }
         }
-    }
-
-    pub(crate) fn is_does_not_exist(&self) -> bool {
-        !self.complement && self.bits.is_empty()
     }
 
     pub(crate) fn allows_absence(&self) -> bool {
@@ -153,7 +149,7 @@ impl ValueSet {
 }
 
 /// Requirements on several keys, sorted by key id.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SymbolSet {
     keys: Vec<(KeyId, ValueSet)>,
 }
@@ -197,10 +193,6 @@ impl SymbolSet {
         }
     }
 
-    pub(crate) fn remove(&mut self, key: KeyId) {
-        self.keys.retain(|(known, _)| *known != key);
-    }
-
     /// Replaces what is said about a key.
     pub(crate) fn set(&mut self, key: KeyId, values: ValueSet) {
         match self.keys.binary_search_by_key(&key, |(known, _)| *known) {
@@ -216,6 +208,12 @@ impl SymbolSet {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (KeyId, &ValueSet)> {
         self.keys.iter().map(|(key, values)| (*key, values))
+    }
+
+    #[must_use]
+    pub(crate) fn without_min_values(&self) -> Self {
+        let plain = |(key, values): &(KeyId, ValueSet)| (*key, ValueSet { min_values: None, ..values.clone() });
+        Self { keys: self.keys.iter().map(plain).collect() }
     }
 
     pub(crate) fn has_min_values(&self) -> bool {
@@ -238,12 +236,5 @@ impl SymbolSet {
             }
         }
         Ok(())
-    }
-
-    /// Whether a key that both sides define has no value in common.
-    pub(crate) fn agrees(&self, other: &Self, symbols: &Symbols) -> bool {
-        self.keys
-            .iter()
-            .all(|(key, mine)| other.get(*key).is_none_or(|theirs| mine.agrees(theirs, symbols.integers(*key))))
     }
 }

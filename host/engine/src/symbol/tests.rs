@@ -53,7 +53,6 @@ proptest! {
         let mut text = ta.clone();
         text.extend(&tb);
         prop_assert_eq!(to_text(&both, &symbols), text);
-        prop_assert_eq!(a.agrees(&b, &symbols), ta.conflict(&tb).is_none());
         for (key, values) in a.iter() {
             let named: Values = values.to_values(key, &symbols);
             for (id, value) in symbols.values(key).iter().enumerate() {
@@ -79,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn bits_are_a_set(left in prop::collection::btree_set(0..200u32, 0..40), right in prop::collection::btree_set(0..200u32, 0..40), from in 0..200u32, len in 0..100u32) {
+    fn bits_are_a_set(left in prop::collection::btree_set(0..200u32, 0..40), right in prop::collection::btree_set(0..200u32, 0..40)) {
         let (a, b): (Bits, Bits) = (left.iter().copied().collect(), right.iter().copied().collect());
         let check = |op: fn(&mut Bits, &Bits), expected: Vec<u32>| {
             let mut out = a.clone();
@@ -92,7 +91,6 @@ proptest! {
         prop_assert_eq!(a.intersects(&b), !left.is_disjoint(&right));
         prop_assert_eq!(a.is_subset(&b), left.is_subset(&right));
         prop_assert_eq!(a.len(), left.len());
-        prop_assert_eq!(a.any_in(from, from + len), left.range(from..from + len).next().is_some());
         prop_assert_eq!(Bits::all(200).len(), 200);
     }
 }

@@ -1,0 +1,59 @@
+//! How long one provisioning round takes. `cargo bench -p mortise-engine` measures with criterion;
+//! `cargo bench -p mortise-engine -- --plain` prints milliseconds for 1,000, 10,000 and 50,000 pods and ends.
+
+#![allow(missing_docs, reason = "a benchmark has no public items")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop")]
+
+mod workload;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use criterion::{Criterion, Throughput};
+use mortise_engine::policy::NoPolicy;
+use mortise_engine::schedule::schedule;
+use mortise_engine::snapshot::Options;
+
+/// Median milliseconds of some rounds, first round (catalogue not prepared yet) apart.
+fn plain() {
+    for pods in [1_000, 10_000, 50_000] {
+        let snapshot = workload::snapshot(pods);
+        let started = Instant::now();
+        let first = schedule(&snapshot, &Options::default(), &NoPolicy);
+        let cold = started.elapsed();
+        let mut times: Vec<f64> = (0..9)
+            .map(|_| {
+                let started = Instant::now();
+                black_box(schedule(black_box(&snapshot), &Options::default(), &NoPolicy));
+                started.elapsed().as_secs_f64() * 1000.0
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let placed: usize = first.claims.iter().map(|claim| claim.pods.len()).sum();
+        println!(
+            "{pods:>6} pods: {:8.2} ms (cold {:8.2} ms), {} placed on {} NodeClaims, {} not placed",
+            times[times.len() / 2],
+            cold.as_secs_f64() * 1000.0,
+            placed,
+            first.claims.len(),
+            first.unplaced.len(),
+        );
+    }
+}
+
+fn main() {
+    if std::env::args().any(|arg| arg == "--plain") {
+        return plain();
+    }
+    let mut criterion = Criterion::default().sample_size(10).configure_from_args();
+    let mut group = criterion.benchmark_group("schedule");
+    for pods in [1_000, 10_000, 50_000] {
+        let snapshot = workload::snapshot(pods);
+        group.throughput(Throughput::Elements(pods as u64));
+        group.bench_function(pods.to_string(), |bench| {
+            bench.iter(|| schedule(black_box(&snapshot), &Options::default(), &NoPolicy));
+        });
+    }
+    group.finish();
+    criterion.final_summary();
+}

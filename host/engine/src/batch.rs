@@ -1,0 +1,151 @@
+//! Folds pods into groups of equal needs and puts them in the order in which they are placed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::pod::{PodKey, PodShape};
+
+/// Pods to place, folded.
+#[derive(Debug, Default)]
+pub(crate) struct Batch<'a> {
+    /// Distinct shapes, by the order in which their first pod is placed.
+    pub(crate) groups: Vec<&'a Arc<PodShape>>,
+    /// Pods in order of placement.
+    pub(crate) pods: Vec<Queued<'a>>,
+    /// Pods per group.
+    pub(crate) counts: Vec<u32>,
+}
+
+/// A pod in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queued<'a> {
+    pub(crate) key: &'a PodKey,
+    pub(crate) group: u32,
+    created_unix_ms: i64,
+}
+
+impl<'a> Batch<'a> {
+    /// Order: CPU request descending, memory request descending, oldest first, UID. A pod seen twice counts once.
+    pub(crate) fn new(pods: impl Iterator<Item = (&'a PodKey, &'a Arc<PodShape>, i64)>) -> Self {
+        // By address first: the edge interns shapes, so most pods cost one look-up and no comparison of content.
+        let mut by_address: HashMap<*const PodShape, u32> = HashMap::new();
+        let mut by_content: BTreeMap<&PodShape, u32> = BTreeMap::new();
+        let mut shapes: Vec<&'a Arc<PodShape>> = Vec::new();
+        let mut queue: Vec<Queued<'a>> = pods
+            .map(|(key, shape, created_unix_ms)| {
+                let group = *by_address.entry(Arc::as_ptr(shape)).or_insert_with(|| {
+                    *by_content.entry(shape).or_insert_with(|| {
+                        shapes.push(shape);
+                        crate::symbol::id_of(shapes.len() - 1)
+                    })
+                });
+                Queued { key, group, created_unix_ms }
+            })
+            .collect();
+        let size = |group: u32| {
+            let requests = shapes.get(group as usize).map(|shape| &shape.requests);
+            requests.map_or((0, 0), |requests| (requests.cpu_milli, requests.memory))
+        };
+        queue.sort_unstable_by(|a, b| {
+            let order = if a.group == b.group { std::cmp::Ordering::Equal } else { size(b.group).cmp(&size(a.group)) };
+            order.then(a.created_unix_ms.cmp(&b.created_unix_ms)).then_with(|| {
+                (&a.key.uid, &a.key.namespace, &a.key.name).cmp(&(&b.key.uid, &b.key.namespace, &b.key.name))
+            })
+        });
+        queue.dedup_by(|later, first| later.key == first.key);
+        // Group ids follow the queue, so that they do not depend on the order in which pods arrived.
+        let mut renamed: Vec<Option<u32>> = vec![None; shapes.len()];
+        let mut batch = Self::default();
+        for queued in &mut queue {
+            let Some(slot) = renamed.get_mut(queued.group as usize) else { continue };
+            let group = *slot.get_or_insert_with(|| {
+                batch.groups.extend(shapes.get(queued.group as usize));
+                batch.counts.push(0);
+                crate::symbol::id_of(batch.groups.len() - 1)
+            });
+            queued.group = group;
+            if let Some(count) = batch.counts.get_mut(group as usize) {
+                *count += 1;
+            }
+        }
+        batch.pods = queue;
+        batch
+    }
+
+    /// Runs of pods of one group that follow one another in the queue.
+    pub(crate) fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (at, pod) in self.pods.iter().enumerate() {
+            let at = crate::symbol::id_of(at);
+            match runs.last_mut() {
+                Some(run) if run.group == pod.group => run.to = at + 1,
+                _ => runs.push(Run { group: pod.group, from: at, to: at + 1 }),
+            }
+        }
+        runs
+    }
+}
+
+/// Pods `from..to` of the queue, all of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) group: u32,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+}
+
+impl Run {
+    pub(crate) fn len(&self) -> u32 {
+        self.to - self.from
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantity::Resources;
+
+    fn key(uid: &str) -> PodKey {
+        PodKey { namespace: "default".into(), name: format!("pod-{uid}").into(), uid: uid.into() }
+    }
+
+    fn shape(cpu_milli: i64, memory: i64) -> Arc<PodShape> {
+        let requests = Resources { cpu_milli, memory, pods: 1, ..Resources::default() };
+        Arc::new(PodShape { requests, ..PodShape::default() })
+    }
+
+    fn order(batch: &Batch<'_>) -> Vec<String> {
+        batch.pods.iter().map(|pod| pod.key.uid.to_string()).collect()
+    }
+
+    #[test]
+    fn largest_first_then_oldest_then_uid() {
+        let (big, wide, small) = (shape(2000, 1), shape(1000, 9), shape(1000, 1));
+        let keys: Vec<PodKey> = ["a", "b", "c", "d", "e"].map(key).to_vec();
+        let pods = [(0, &small, 5), (1, &wide, 9), (2, &small, 4), (3, &big, 9), (4, &small, 4)];
+        let pods = pods.map(|(at, shape, created)| (&keys[at], shape, created));
+        let batch = Batch::new(pods.into_iter());
+        assert_eq!(order(&batch), ["d", "b", "c", "e", "a"]);
+        assert_eq!(batch.counts, [1, 1, 3]);
+        assert_eq!(batch.runs().len(), 3);
+        let reversed = Batch::new(pods.into_iter().rev());
+        assert_eq!(order(&reversed), order(&batch));
+        assert_eq!(reversed.counts, batch.counts);
+    }
+
+    #[test]
+    fn equal_shapes_fold_whether_shared_or_not() {
+        let shapes = [shape(1, 1), shape(1, 1), shape(1, 2)];
+        let keys = ["a", "b", "c", "d"].map(key);
+        let batch = Batch::new([(0, 0), (1, 0), (2, 1), (3, 2)].iter().map(|(k, s)| (&keys[*k], &shapes[*s], 0)));
+        assert_eq!(batch.groups.len(), 2);
+        assert_eq!(batch.counts, [1, 3]);
+    }
+
+    #[test]
+    fn a_pod_named_twice_is_one() {
+        let shape = shape(1, 1);
+        let key = key("a");
+        assert_eq!(Batch::new([(&key, &shape, 0), (&key, &shape, 0)].into_iter()).pods.len(), 1);
+    }
+}

@@ -1,0 +1,194 @@
+//! A NodeClaim being filled: a set of instance types and offerings that shrinks as pods are added.
+
+use super::amounts::times_fitting;
+use super::group::Group;
+use super::pool::Pool;
+use crate::catalog::View;
+use crate::symbol::{Bits, KeyId, SymbolSet, Symbols, id_of};
+
+/// A claim opened in this round.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenClaim {
+    /// Index of its NodePool.
+    pub(crate) pool: usize,
+    pub(crate) requirements: SymbolSet,
+    pub(crate) types: Bits,
+    /// May hold offerings of types that are gone; they are dropped at the end.
+    pub(crate) offerings: Bits,
+    /// Requests of its pods, by resource.
+    pub(crate) used: Vec<i64>,
+    /// Pods, as places in the queue.
+    pub(crate) pods: Vec<u32>,
+    /// Requirement sets that its requirements already contain, and groups whose filtered offerings are gone.
+    absorbed: Vec<(u32, u32)>,
+    /// minValues were lowered.
+    pub(crate) min_values_relaxed: bool,
+}
+
+/// A claim as it would be with a further pod's requirements.
+#[derive(Clone, Debug)]
+pub(crate) struct Narrowed {
+    pub(crate) requirements: SymbolSet,
+    pub(crate) types: Bits,
+    pub(crate) offerings: Bits,
+}
+
+/// Whatever the placing of one group on one claim looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings<'r, 'a> {
+    pub(crate) pool: &'r Pool<'a>,
+    pub(crate) view: &'r View<'a>,
+    pub(crate) symbols: &'r Symbols,
+}
+
+impl OpenClaim {
+    /// A claim with its first pod's requirements and no pod yet.
+    pub(crate) fn new(pool: usize, narrowed: Narrowed, resources: usize, set: u32, group: u32) -> Self {
+        Self {
+            pool,
+            requirements: narrowed.requirements,
+            types: narrowed.types,
+            offerings: narrowed.offerings,
+            used: vec![0; resources],
+            pods: Vec::new(),
+            absorbed: vec![(set, group)],
+            min_values_relaxed: false,
+        }
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        id_of(self.pods.len())
+    }
+
+    /// Adds pods `from..` of the queue, at most `most`, that require `asked` (the set with id `set`); returns how many
+    /// went in.
+    pub(crate) fn add(
+        &mut self,
+        around: Surroundings<'_, '_>,
+        (group, group_id): (&Group<'_>, u32),
+        (asked, set): (&SymbolSet, u32),
+        from: u32,
+        most: u32,
+    ) -> u32 {
+        let known = self.absorbed.contains(&(set, group_id));
+        let narrowed = if known {
+            None
+        } else {
+            let dropped = group.dropped_of(around.pool.view);
+            match narrow(around, (&self.requirements, &self.types, &self.offerings), asked, dropped) {
+                Some(narrowed) => Some(narrowed),
+                None => return 0,
+            }
+        };
+        let (types, requirements) = match &narrowed {
+            Some(narrowed) => (&narrowed.types, &narrowed.requirements),
+            None => (&self.types, &self.requirements),
+        };
+        let (count, fitting) = fit(around, requirements, &self.used, group, types, most);
+        if count == 0 {
+            return 0;
+        }
+        if let Some(narrowed) = narrowed {
+            self.requirements = narrowed.requirements;
+            self.offerings = narrowed.offerings;
+            self.absorbed.push((set, group_id));
+        }
+        self.types = fitting;
+        for (resource, amount) in &group.asked {
+            if let Some(used) = self.used.get_mut(*resource) {
+                *used = used.saturating_add(amount.saturating_mul(i64::from(count)));
+            }
+        }
+        self.pods.extend(from..from + count);
+        count
+    }
+}
+
+/// Requirements, types and offerings with `asked` added; `None` when nothing is left.
+pub(crate) fn narrow(
+    around: Surroundings<'_, '_>,
+    (requirements, types, offerings): (&SymbolSet, &Bits, &Bits),
+    asked: &SymbolSet,
+    dropped: Option<&Bits>,
+) -> Option<Narrowed> {
+    requirements.compatible(asked, &around.pool.allow_undefined, around.symbols).ok()?;
+    let mut out = Narrowed { requirements: requirements.clone(), types: types.clone(), offerings: offerings.clone() };
+    let mut offerings_changed = false;
+    for (key, values) in asked.iter() {
+        out.requirements.add(key, values, around.symbols);
+        let (before, after) = (requirements.get(key), out.requirements.get(key));
+        if before == after {
+            continue;
+        }
+        let Some(after) = after else { continue };
+        out.types.and(&around.view.types_agreeing(key, after));
+        if let Some(agreeing) = around.view.offerings_agreeing(key, after) {
+            out.offerings.and(&agreeing);
+            offerings_changed = true;
+        }
+    }
+    if let Some(dropped) = dropped {
+        out.offerings.and_not(dropped);
+        offerings_changed = true;
+    }
+    if offerings_changed {
+        out.types.and(&around.view.columns.types_with(&out.offerings));
+    }
+    (!out.types.is_empty()).then_some(out)
+}
+
+/// How many pods of the group fit on top of `used`, at most `most`, and the types that hold them. minValues of
+/// `requirements` stay met.
+pub(crate) fn fit(
+    around: Surroundings<'_, '_>,
+    requirements: &SymbolSet,
+    used: &[i64],
+    group: &Group<'_>,
+    types: &Bits,
+    most: u32,
+) -> (u32, Bits) {
+    let used = |resource: usize| used.get(resource).copied().unwrap_or(0);
+    let times = |of_type: u32| {
+        let room = |resource: usize| {
+            let column = around.pool.room.get(resource).map_or(&[][..], Vec::as_slice);
+            column.get(of_type as usize).copied().unwrap_or(0)
+        };
+        times_fitting(&group.asked, used, room, most)
+    };
+    let counts: Vec<(u32, u32)> = types.iter().map(|of_type| (times(of_type), of_type)).collect();
+    let holding = |count: u32| -> Bits {
+        counts.iter().filter(|(times, _)| *times >= count).map(|(_, of_type)| *of_type).collect()
+    };
+    let largest = counts.iter().map(|(times, _)| *times).max().unwrap_or(0);
+    if largest == 0 || !requirements.has_min_values() {
+        return (largest, if largest == 0 { Bits::default() } else { holding(largest) });
+    }
+    // The more pods, the fewer types: the last count that keeps minValues is found by halving.
+    let met = |count: u32| first_unmet(around, requirements, &holding(count)).is_none();
+    if !met(1) {
+        return (0, Bits::default());
+    }
+    let (mut good, mut bad) = (1, largest + 1);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if met(middle) {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    (good, holding(good))
+}
+
+/// The first key whose minValues these types do not reach, and how many values they have.
+pub(crate) fn first_unmet(
+    around: Surroundings<'_, '_>,
+    requirements: &SymbolSet,
+    types: &Bits,
+) -> Option<(KeyId, u32)> {
+    requirements.iter().find_map(|(key, values)| {
+        let wanted = values.min_values?;
+        let have = around.view.distinct_values(key, values, types);
+        (have < wanted).then_some((key, have))
+    })
+}

@@ -1,0 +1,198 @@
+//! Nodes that exist or are on their way, as rows: room per resource and label values per key that something asks for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::amounts::{ResourceNames, times_fitting};
+use super::pool::daemon_requirements;
+use crate::catalog::View;
+use crate::node::Node;
+use crate::nodepool::NodePool;
+use crate::pod::PodShape;
+use crate::quantity::Resources;
+use crate::symbol::{Bits, KeyId, SymbolSet, Symbols, ValueId};
+use crate::taint::{Taint, Toleration, untolerated};
+
+/// A node has no such label.
+const ABSENT: ValueId = ValueId::MAX;
+
+/// A node that pods may be placed on.
+#[derive(Debug)]
+pub(crate) struct Existing<'a> {
+    /// Key in the snapshot.
+    pub(crate) name: &'a Arc<str>,
+    pub(crate) source: &'a Node,
+    /// What is left, by resource.
+    pub(crate) room: Vec<i64>,
+    /// An unlaunched claim: what its labels may still become.
+    open: Option<SymbolSet>,
+    /// Pods placed on it, as places in the queue.
+    pub(crate) pods: Vec<u32>,
+}
+
+/// All of them, in the order in which they are tried: initialised first, then by name.
+#[derive(Debug, Default)]
+pub(crate) struct ExistingNodes<'a> {
+    pub(crate) nodes: Vec<Existing<'a>>,
+    /// Label value per node, for every key that a pod or DaemonSet asks for.
+    labels: BTreeMap<KeyId, Vec<ValueId>>,
+}
+
+impl<'a> ExistingNodes<'a> {
+    /// `asked_keys`: every key that a requirement of the round names.
+    pub(crate) fn new(
+        nodes: impl Iterator<Item = (&'a Arc<str>, &'a Node)>,
+        (pools, views): (&PoolsByName<'_>, &[View<'_>]),
+        daemons: &[Arc<PodShape>],
+        asked_keys: &Bits,
+        resources: &ResourceNames,
+        symbols: &mut Symbols,
+    ) -> Self {
+        let mut sorted: Vec<(&'a Arc<str>, &'a Node)> = nodes.filter(|(_, node)| !node.deleting).collect();
+        sorted.sort_by_key(|(name, node)| (!node.initialized, *name));
+        let mut labels: BTreeMap<KeyId, Vec<ValueId>> = BTreeMap::new();
+        for key in asked_keys.iter() {
+            let name = symbols.key_name(key);
+            let value = |(_, node): &(&Arc<str>, &Node)| {
+                node.labels.get(&name).map_or(ABSENT, |value| symbols.value(key, value))
+            };
+            labels.insert(key, sorted.iter().map(value).collect());
+        }
+        let mut all = Self { nodes: Vec::with_capacity(sorted.len()), labels };
+        for (name, node) in sorted {
+            let mut allocatable = node.allocatable.clone();
+            let mut open = None;
+            if !node.launched && !node.requirements.is_empty() {
+                let mut set = SymbolSet::new(&node.requirements, symbols);
+                for (key, value) in &node.labels {
+                    set.add_label(key, value, symbols);
+                }
+                if let Some((_, view)) = pools.find(node, views) {
+                    let types = candidate_types(view, &set);
+                    if allocatable.is_zero() {
+                        allocatable = least_allocatable(view, &types);
+                    }
+                    for key in asked_keys.iter() {
+                        if set.get(key).is_none()
+                            && let Some(union) = view.union(key, &types)
+                        {
+                            set.set(key, union);
+                        }
+                    }
+                }
+                open = Some(set);
+            }
+            let room = resources.dense(&allocatable.saturating_sub(&node.used));
+            all.nodes.push(Existing { name, source: node, room, open, pods: Vec::new() });
+        }
+        for at in 0..all.nodes.len() {
+            all.reserve_daemons(at, daemons, resources, symbols);
+        }
+        all
+    }
+
+    /// Takes off what DaemonSets that will run on the node have not taken yet.
+    fn reserve_daemons(
+        &mut self,
+        at: usize,
+        daemons: &[Arc<PodShape>],
+        resources: &ResourceNames,
+        symbols: &mut Symbols,
+    ) {
+        let Some(source) = self.nodes.get(at).map(|node| node.source) else { return };
+        let mut overhead = Resources::default();
+        for daemon in daemons {
+            let asked = daemon_requirements(daemon, 0, symbols);
+            if untolerated(&source.taints, &daemon.tolerations, true).is_none() && self.meets(at, &asked, symbols) {
+                overhead = overhead.saturating_add(&daemon.requests);
+            }
+        }
+        let missing = resources.dense(&overhead.saturating_sub(&source.daemon_used).at_least_zero());
+        if let Some(node) = self.nodes.get_mut(at) {
+            for (room, missing) in node.room.iter_mut().zip(missing) {
+                *room = room.saturating_sub(missing);
+            }
+        }
+    }
+
+    /// Whether a node has every label that is asked for. Of an unlaunched claim every label it may get must do.
+    pub(crate) fn meets(&self, at: usize, asked: &SymbolSet, symbols: &Symbols) -> bool {
+        let Some(node) = self.nodes.get(at) else { return false };
+        asked.iter().all(|(key, values)| {
+            if let Some(open) = &node.open {
+                return match open.get(key) {
+                    Some(own) => own.implies(values, symbols.integers(key)),
+                    None => values.allows_absence(),
+                };
+            }
+            match self.labels.get(&key).and_then(|column| column.get(at)).copied() {
+                None | Some(ABSENT) => values.allows_absence(),
+                Some(value) => values.has(value, symbols.integers(key)),
+            }
+        })
+    }
+
+    pub(crate) fn tolerated(&self, at: usize, tolerations: &[Toleration], ignore_preferred: bool) -> bool {
+        self.untolerated(at, tolerations, ignore_preferred).is_none()
+    }
+
+    fn untolerated(&self, at: usize, tolerations: &[Toleration], ignore_preferred: bool) -> Option<&Taint> {
+        let node = self.nodes.get(at)?;
+        untolerated(&node.source.taints, tolerations, ignore_preferred)
+    }
+
+    /// How many pods asking for this still fit, at most `most`.
+    pub(crate) fn fitting(&self, at: usize, asked: &[(usize, i64)], most: u32) -> u32 {
+        let Some(node) = self.nodes.get(at) else { return 0 };
+        times_fitting(asked, |_| 0, |resource| node.room.get(resource).copied().unwrap_or(0), most)
+    }
+
+    /// Places pods `from..from + count` of the queue.
+    pub(crate) fn place(&mut self, at: usize, asked: &[(usize, i64)], from: u32, count: u32) {
+        let Some(node) = self.nodes.get_mut(at) else { return };
+        for (resource, amount) in asked {
+            if let Some(room) = node.room.get_mut(*resource) {
+                *room = room.saturating_sub(amount.saturating_mul(i64::from(count)));
+            }
+        }
+        node.pods.extend(from..from + count);
+    }
+}
+
+/// NodePools of the snapshot by name, each with the index of its catalogue's view.
+#[derive(Debug, Default)]
+pub(crate) struct PoolsByName<'a> {
+    pub(crate) pools: BTreeMap<&'a str, (&'a Arc<NodePool>, usize)>,
+}
+
+impl<'a> PoolsByName<'a> {
+    pub(crate) fn find<'v, 'c>(&self, node: &Node, views: &'v [View<'c>]) -> Option<(&'a Arc<NodePool>, &'v View<'c>)> {
+        let (pool, view) = self.pools.get(node.nodepool.as_deref()?)?;
+        Some((pool, views.get(*view)?))
+    }
+}
+
+/// Types that an unlaunched claim may become.
+fn candidate_types(view: &View<'_>, requirements: &SymbolSet) -> Bits {
+    view.matching(requirements).0
+}
+
+/// What every one of these types has.
+fn least_allocatable(view: &View<'_>, types: &Bits) -> Resources {
+    let of = |at: u32| view.catalog.types.get(at as usize).map(|of_type| &of_type.allocatable);
+    let mut rows = types.iter().filter_map(of);
+    let first = rows.next().cloned().unwrap_or_default();
+    rows.fold(first, |least, row| least.elementwise_min(row))
+}
+
+/// What a node counts against its NodePool's limits: its capacity, or, while nothing is launched and the capacity is
+/// unknown, the largest that its claim may still become.
+pub(crate) fn charged_capacity(node: &Node, view: Option<&View<'_>>, symbols: &mut Symbols) -> Resources {
+    if node.launched || !node.capacity.is_zero() {
+        return node.capacity.clone();
+    }
+    let Some(view) = view else { return node.capacity.clone() };
+    let types = candidate_types(view, &SymbolSet::new(&node.requirements, symbols));
+    let of = |at: u32| view.catalog.types.get(at as usize).map(|of_type| &of_type.capacity);
+    types.iter().filter_map(of).fold(Resources::default(), |most, row| most.elementwise_max(row))
+}

@@ -1,0 +1,136 @@
+//! The ladder of preference relaxation: what a pod asks for at each step, strictest first.
+
+use crate::pod::PodShape;
+use crate::requirement::{Operator, Requirement};
+use crate::symbol::{SymbolSet, Symbols};
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// Node requirements, one set per volume alternative.
+    pub(crate) alternatives: Vec<SymbolSet>,
+    /// `PreferNoSchedule` taints no longer count.
+    pub(crate) ignore_preferred_taints: bool,
+}
+
+/// The steps of a shape: required terms are dropped from the front (one stays), then preferences from the heaviest, then,
+/// if some NodePool has such a taint, `PreferNoSchedule` is tolerated.
+pub(crate) fn ladder(
+    shape: &PodShape,
+    ignore_preferences: bool,
+    preferred_taints: bool,
+    symbols: &mut Symbols,
+) -> Vec<Step> {
+    let mut preferred: Vec<&(i32, Vec<Requirement>)> =
+        if ignore_preferences { Vec::new() } else { shape.preferred_affinity.iter().collect() };
+    preferred.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    let mut steps = Vec::new();
+    let last_term = shape.required_affinity.len().saturating_sub(1);
+    for term in 0..=last_term {
+        let preference = preferred.first().map(|(_, term)| term.as_slice());
+        steps.push(step(shape, shape.required_affinity.get(term).map(Vec::as_slice), preference, symbols));
+    }
+    let term = shape.required_affinity.last().map(Vec::as_slice);
+    for dropped in 1..=preferred.len() {
+        let preference = preferred.get(dropped).map(|(_, term)| term.as_slice());
+        steps.push(step(shape, term, preference, symbols));
+    }
+    if preferred_taints && let Some(last) = steps.last() {
+        steps.push(Step { ignore_preferred_taints: true, ..last.clone() });
+    }
+    steps
+}
+
+fn step(
+    shape: &PodShape,
+    required: Option<&[Requirement]>,
+    preferred: Option<&[Requirement]>,
+    symbols: &mut Symbols,
+) -> Step {
+    let mut base = SymbolSet::default();
+    for (key, value) in &shape.node_selector {
+        base.add_label(key, value, symbols);
+    }
+    for requirement in required.unwrap_or_default().iter().chain(preferred.unwrap_or_default()) {
+        base.add_requirement(requirement, symbols);
+    }
+    let mut alternatives: Vec<SymbolSet> = Vec::new();
+    for volume in &shape.volume_alternatives {
+        let mut set = base.clone();
+        for requirement in volume {
+            set.add_requirement(requirement, symbols);
+        }
+        alternatives.push(set);
+    }
+    if alternatives.is_empty() {
+        alternatives.push(base);
+    }
+    Step { alternatives, ignore_preferred_taints: false }
+}
+
+/// Node requirements that a shape may have at all, in any step: what a policy may be asked about.
+pub(crate) fn every_requirement(shape: &PodShape) -> impl Iterator<Item = Requirement> + '_ {
+    let selector = shape.node_selector.iter().map(|(key, value)| Requirement {
+        key: key.clone(),
+        operator: Operator::In,
+        values: vec![value.clone()],
+        min_values: None,
+    });
+    selector.chain(shape.required_affinity.iter().flatten().cloned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn term(key: &str, value: &str) -> Vec<Requirement> {
+        vec![Requirement::new(key, Operator::In, [value])]
+    }
+
+    fn shown(steps: &[Step], symbols: &Symbols) -> Vec<String> {
+        let one = |step: &Step| {
+            let sets = step.alternatives.iter().map(|set| {
+                let keys = set
+                    .iter()
+                    .map(|(key, values)| format!("{}={}", symbols.key_name(key), values.to_values(key, symbols)));
+                keys.collect::<Vec<_>>().join(",")
+            });
+            sets.collect::<Vec<_>>().join("|") + if step.ignore_preferred_taints { " tolerating" } else { "" }
+        };
+        steps.iter().map(one).collect()
+    }
+
+    #[test]
+    fn required_terms_go_first_then_preferences_then_taints() {
+        let mut symbols = Symbols::default();
+        let shape = PodShape {
+            required_affinity: vec![term("z", "a"), term("z", "b")],
+            preferred_affinity: vec![(1, term("p", "light")), (9, term("p", "heavy"))],
+            ..PodShape::default()
+        };
+        let steps = ladder(&shape, false, true, &mut symbols);
+        assert_eq!(
+            shown(&steps, &symbols),
+            [
+                "z=In [a],p=In [heavy]",
+                "z=In [b],p=In [heavy]",
+                "z=In [b],p=In [light]",
+                "z=In [b]",
+                "z=In [b] tolerating",
+            ]
+        );
+        assert_eq!(shown(&ladder(&shape, true, false, &mut symbols), &symbols), ["z=In [a]", "z=In [b]"]);
+    }
+
+    #[test]
+    fn volumes_are_never_relaxed() {
+        let mut symbols = Symbols::default();
+        let shape = PodShape {
+            volume_alternatives: vec![term("z", "a"), term("z", "b")],
+            preferred_affinity: vec![(1, term("p", "x"))],
+            ..PodShape::default()
+        };
+        let steps = ladder(&shape, false, false, &mut symbols);
+        assert_eq!(shown(&steps, &symbols), ["p=In [x],z=In [a]|p=In [x],z=In [b]", "z=In [a]|z=In [b]"]);
+    }
+}
