@@ -9,7 +9,7 @@ help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: ## the main job in an embedded cluster: no cloud, no Kubernetes, nothing but Rust and a C compiler
-	$(CARGO) run --quiet --profile demo -p mortise -- demo $(DEMO_ARGS)
+	$(CARGO) run --quiet -p mortise -- demo $(DEMO_ARGS)
 
 test: lint test-fast test-e2e ## everything
 
@@ -17,7 +17,7 @@ test-fast: ## what needs no control plane
 	$(CARGO) test --quiet
 
 test-e2e: tools ## the built binary on a real control plane and a real AWS API endpoint
-	$(CARGO) build --profile demo -p mortise --features aws
+	$(CARGO) build -p mortise --features aws
 	$(CARGO) test -p mortise-cloud --features aws
 	$(CARGO) test -p mortise-sim --features kubectl-tests
 	$(CARGO) test -p mortise-controlplane-tests
