@@ -41,8 +41,8 @@ fn build() -> Result<(), String> {
 }
 
 /// A directory beside the profiles of the outer target directory, so that all profiles share one build of the plugins;
-/// never one that the outer cargo holds a lock on. `OUT_DIR` is `<target>/<profile>/build/<package>/out`.
+/// never one that the outer cargo holds a lock on. `OUT_DIR` is `<target>[/<triple>]/<profile>/build/<package>/out`.
 fn target_dir(out: &Path) -> PathBuf {
-    let outer = out.ancestors().nth(4).filter(|dir| dir.join("CACHEDIR.TAG").exists());
+    let outer = out.ancestors().skip(4).take(2).find(|dir| dir.join(".rustc_info.json").exists());
     outer.map_or_else(|| out.join("plugins"), |dir| dir.join("plugins"))
 }

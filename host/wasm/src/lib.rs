@@ -10,12 +10,29 @@
 //!            PolicySet::begin ─► PolicyRound: fresh instance per plugin, limits per call, fallback per plugin
 //! ```
 
+mod active;
+mod admit;
+mod bindings;
+mod columns;
+mod config;
+mod fault;
+mod guest;
 mod host;
+mod limits;
 mod native;
+mod plugin;
+mod round;
+mod sandbox;
+mod schema;
+mod slot;
 mod source;
 mod status;
 
-pub use host::{ActivePolicies, Admitted, HostError, HostSettings, PolicyHost};
+pub use active::ActivePolicies;
+pub use fault::Fault;
+pub use host::{Admitted, HostError, HostSettings, PolicyHost};
+pub use limits::Limits;
 pub use native::NativePolicies;
+pub use slot::OnError;
 pub use source::{ConfigMapData, Rejection};
 pub use status::{FaultCounts, PluginState, PluginStatus, PolicyStatus, RejectedRevision};

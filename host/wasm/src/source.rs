@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Name of the key that holds the policy set.
-pub const POLICIES_KEY: &str = "policies.yaml";
+pub(crate) const POLICIES_KEY: &str = "policies.yaml";
 
 /// `data` and `binaryData` of the policies ConfigMap, the latter already decoded from base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! What runs and how it fares, for the status ConfigMap, metrics and `/debug`.
 
+use std::collections::BTreeMap;
+
 /// State of the policy host. Serialises to the `status.yaml` of the status ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,6 +56,12 @@ pub struct PluginStatus {
     /// The latest fault, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// Counters that the plugin itself keeps, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
+    /// Gauges that the plugin itself keeps, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gauges: BTreeMap<String, i64>,
 }
 
 /// What answers for a plugin.

@@ -86,8 +86,9 @@ pub fn build(crate_dir: &Path, target_dir: &Path) -> Result<Vec<u8>, BuildError>
 /// # Errors
 /// What the encoder says: a missing or wrong export, most of the time.
 pub fn componentize(module: &[u8]) -> Result<Vec<u8>, String> {
-    let encoder = wit_component::ComponentEncoder::default().validate(true).module(module);
-    encoder.and_then(|mut encoder| encoder.encode()).map_err(|error| format!("{error:#}"))
+    let mut encoder = wit_component::ComponentEncoder::default();
+    encoder.validate(true);
+    encoder.module(module).and_then(|encoder| encoder.encode()).map_err(|error| format!("{error:#}"))
 }
 
 /// sha256 in lower-case hex, as `policies.yaml` wants it.

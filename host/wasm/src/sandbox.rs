@@ -1,0 +1,116 @@
+//! The Wasm engine: how it is set up, what guests may import, and the clock that stops them.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime::{Config, Engine};
+
+use crate::bindings::v0_1::mortise::policy::{host_log, host_metrics, types};
+use crate::guest::GuestState;
+
+/// Length of an epoch: how precisely deadlines are kept.
+const TICK: Duration = Duration::from_millis(5);
+/// Address space of a linear memory before it must move. Small, so that a controller under an address-space limit can run
+/// plugins; memory that is not touched costs nothing either way.
+const MEMORY_RESERVATION: u64 = 64 * 1024 * 1024;
+
+/// Engine and linker, shared by all plugins.
+pub(crate) struct Sandbox {
+    pub engine: Engine,
+    pub linker: Linker<GuestState>,
+    ticker: Arc<Ticker>,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> wasmtime::Result<Arc<Self>> {
+        let engine = Engine::new(&config())?;
+        let mut linker = Linker::new(&engine);
+        types::add_to_linker::<_, HasSelf<GuestState>>(&mut linker, |state| state)?;
+        host_log::add_to_linker::<_, HasSelf<GuestState>>(&mut linker, |state| state)?;
+        host_metrics::add_to_linker::<_, HasSelf<GuestState>>(&mut linker, |state| state)?;
+        let ticker = Ticker::start(&engine)?;
+        Ok(Arc::new(Self { engine, linker, ticker }))
+    }
+
+    /// Epochs that a deadline takes. One more, because the current one has begun already.
+    pub(crate) fn ticks(deadline: Duration) -> u64 {
+        u64::try_from(deadline.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(u64::MAX).saturating_add(1)
+    }
+
+    /// Epochs pass while this is held.
+    pub(crate) fn run_clock(&self) -> ClockGuard {
+        self.ticker.change(|state| state.running += 1);
+        ClockGuard(Arc::clone(&self.ticker))
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        self.ticker.change(|state| state.stopped = true);
+    }
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    // Limits.
+    config.consume_fuel(true).epoch_interruption(true).max_wasm_stack(512 * 1024);
+    // Small footprint: one or two plugins at a time need neither pooling nor 4 GiB of address space each.
+    config.memory_reservation(MEMORY_RESERVATION).memory_reservation_for_growth(MEMORY_RESERVATION);
+    config.memory_guard_size(64 * 1024).guard_before_linear_memory(false).memory_may_move(true);
+    // Determinism: results may not depend on the CPU. Fewer proposals also means less for hostile code to try.
+    config.relaxed_simd_deterministic(true).wasm_relaxed_simd(false).cranelift_nan_canonicalization(true);
+    config.wasm_memory64(false).wasm_multi_memory(false);
+    // Hooks are plain calls; this makes them three times cheaper.
+    config.concurrency_support(false);
+    config
+}
+
+/// Advances the engine's epoch while plugins run, and sleeps otherwise.
+struct Ticker {
+    state: Mutex<TickerState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct TickerState {
+    running: usize,
+    stopped: bool,
+}
+
+impl Ticker {
+    fn start(engine: &Engine) -> wasmtime::Result<Arc<Self>> {
+        let ticker = Arc::new(Self { state: Mutex::default(), changed: Condvar::new() });
+        let (own, engine) = (Arc::clone(&ticker), engine.weak());
+        let spawned = std::thread::Builder::new().name("policy-clock".into()).spawn(move || {
+            while own.wait() {
+                std::thread::sleep(TICK);
+                let Some(engine) = engine.upgrade() else { return };
+                engine.increment_epoch();
+            }
+        });
+        spawned.map(|_| ticker).map_err(wasmtime::Error::from)
+    }
+
+    /// Waits until a plugin runs; false when the sandbox is gone.
+    fn wait(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = |state: &mut TickerState| state.running == 0 && !state.stopped;
+        let state = self.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner);
+        !state.stopped
+    }
+
+    fn change(&self, change: impl FnOnce(&mut TickerState)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_one();
+    }
+}
+
+/// Keeps the clock running.
+pub(crate) struct ClockGuard(Arc<Ticker>);
+
+impl Drop for ClockGuard {
+    fn drop(&mut self) {
+        self.0.change(|state| state.running = state.running.saturating_sub(1));
+    }
+}
