@@ -1,0 +1,87 @@
+//! Volumes: claims, volumes and classes as records.
+
+use std::sync::Arc;
+
+use mortise_api::labels;
+use mortise_engine::pod::Term;
+use mortise_engine::requirement::{Operator, Requirement};
+
+use super::{Converter, selector_terms};
+use crate::objects::{NodeSelector, PersistentVolume, PersistentVolumeClaim, StorageClass};
+use crate::record::{PvRecord, PvcRecord, StorageClassRecord};
+
+impl Converter {
+    /// What is kept of a PersistentVolumeClaim.
+    pub fn pvc(&mut self, pvc: &PersistentVolumeClaim) -> PvcRecord {
+        let text = |t: &Option<String>| t.as_deref().filter(|t| !t.is_empty()).map(str::to_owned);
+        PvcRecord {
+            name: self.name(&pvc.metadata),
+            volume: text(&pvc.spec.volume_name).map(Arc::from),
+            class: text(&pvc.spec.storage_class_name).map(|c| self.strings.get(&c)),
+            bind_completed: pvc
+                .metadata
+                .annotations
+                .as_ref()
+                .is_some_and(|a| a.contains_key("pv.kubernetes.io/bind-completed")),
+            lost: pvc.status.phase.as_deref() == Some("Lost"),
+            deleting: pvc.metadata.deletion_timestamp.is_some(),
+        }
+    }
+
+    /// What is kept of a PersistentVolume. The hostname in the affinity of a local volume is left out: its node may be
+    /// the one that goes (karpenter-algorithms §3.10).
+    pub fn pv(&mut self, pv: &PersistentVolume) -> PvRecord {
+        let local = pv.spec.local.is_some() || pv.spec.host_path.is_some();
+        let required = pv.spec.node_affinity.as_ref().and_then(|a| a.required.as_ref());
+        let (terms, problem) = match required {
+            None => (Vec::new(), None),
+            Some(required) => self.volume_terms(required, local),
+        };
+        PvRecord {
+            name: Arc::from(pv.metadata.name.as_deref().unwrap_or_default()),
+            terms,
+            problem,
+            local,
+            deleting: pv.metadata.deletion_timestamp.is_some(),
+        }
+    }
+
+    fn volume_terms(&mut self, required: &NodeSelector, local: bool) -> (Vec<Term>, Option<Arc<str>>) {
+        let mut narrowed = required.clone();
+        if local {
+            for term in &mut narrowed.node_selector_terms {
+                let before = term.match_expressions.len();
+                term.match_expressions.retain(|e| labels::normalize(&e.key) != labels::HOSTNAME);
+                if term.match_expressions.is_empty() && before > 0 && term.match_fields.is_empty() {
+                    // Only the hostname bound it: reachable from anywhere as far as can be told.
+                    return (Vec::new(), None);
+                }
+            }
+        }
+        let field = "PersistentVolume spec.nodeAffinity.required";
+        let (terms, problems) = selector_terms(&mut self.strings, field, &narrowed);
+        (terms, (!problems.is_empty()).then(|| problems.join("; ").into()))
+    }
+
+    /// What is kept of a StorageClass.
+    pub fn storage_class(&mut self, class: &StorageClass) -> StorageClassRecord {
+        let terms = class.allowed_topologies.iter().map(|term| {
+            term.match_label_expressions
+                .iter()
+                .map(|e| Requirement {
+                    key: self.strings.get(labels::normalize(&e.key)),
+                    operator: Operator::In,
+                    values: e.values.iter().map(|v| self.strings.get(v)).collect(),
+                    min_values: None,
+                })
+                .collect::<Term>()
+        });
+        let terms: Vec<Term> = terms.collect();
+        StorageClassRecord {
+            name: Arc::from(class.metadata.name.as_deref().unwrap_or_default()),
+            immediate: class.volume_binding_mode.as_deref() != Some("WaitForFirstConsumer"),
+            // An alternative without labels allows every place, which makes the others moot.
+            terms: if terms.iter().any(Vec::is_empty) { Vec::new() } else { terms },
+        }
+    }
+}
