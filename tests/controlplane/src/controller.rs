@@ -83,7 +83,8 @@ impl Controller {
             .env("HOSTNAME", name)
             // Several replicas share this machine's ports, which they do not in a cluster.
             .env("METRICS_PORT", metrics_port.to_string())
-            .env("HEALTH_PROBE_PORT", health_port.to_string());
+            .env("HEALTH_PROBE_PORT", health_port.to_string())
+            .env("EXTRA_METRICS_PORT", "0");
         if let Some(aws) = &cluster.aws {
             command.env("AWS_ENDPOINT_URL", &aws.proxy.endpoint);
         }

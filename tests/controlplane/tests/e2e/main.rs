@@ -3,7 +3,16 @@
 //! `cargo test -p mortise-controlplane-tests [FILTER]…` as with the usual runner; this one exists because the scenarios
 //! share a cluster that must outlive each of them and die with the run.
 
+mod burst;
+mod capacity;
+mod crds;
+mod drain;
 mod harness;
+mod installation;
+mod lost;
+mod objects;
+mod pools;
+mod roles;
 mod runner;
 mod world;
 
@@ -18,6 +27,32 @@ async fn main() -> std::process::ExitCode {
         case!(harness::a_lost_reply_still_starts_the_instance),
         case!(harness::helm_installs_a_chart),
         case!(harness::api_server_restarts_on_the_same_store),
+        case!(crds::chart_installs_them),
+        case!(crds::good_manifests_go_in),
+        case!(crds::bad_manifests_are_refused_with_words_that_help),
+        case!(crds::the_v1beta1_policy_is_refused_by_name),
+        case!(installation::wrong_values_are_refused_by_name),
+        case!(installation::the_articles_values_install_unchanged),
+        case!(installation::replicas_answer_on_all_their_ports),
+        case!(burst::up_and_to_zero),
+        case!(burst::deleting_nodes_by_hand_ends_every_instance),
+        case!(burst::a_budget_of_zero_holds_until_it_is_lifted),
+        case!(pools::weights_decide_and_broken_pools_say_why),
+        case!(pools::pods_that_fit_nowhere_are_told_why),
+        case!(pools::limits_stop_a_pool),
+        case!(capacity::the_next_offering_is_taken_within_a_round),
+        case!(capacity::sold_out_everywhere_waits_calmly_and_recovers),
+        case!(lost::a_lost_reply_launches_nothing_twice),
+        case!(lost::a_refused_call_is_tried_again),
+        case!(lost::an_instance_nobody_knows_of_is_adopted),
+        case!(lost::an_instance_without_a_claim_is_collected),
+        case!(lost::the_second_replica_finishes_what_a_killed_leader_began),
+        case!(lost::a_leader_told_to_stop_hands_over_at_once),
+        case!(lost::the_api_server_restarts_in_mid_burst),
+        case!(drain::a_budget_that_allows_nothing_holds_one_node_only),
+        case!(drain::do_not_disrupt_keeps_an_otherwise_empty_node),
+        case!(drain::a_machine_that_never_joins_does_not_count_as_capacity_for_ever),
+        case!(roles::hold_what_was_used_and_nothing_else),
     ];
     runner::run(&cases).await
 }
