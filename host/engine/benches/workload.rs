@@ -15,7 +15,7 @@ const ZONES: [&str; 4] = ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"
 const GIB: i64 = 1 << 30;
 
 /// 400 types: 40 families of 10 sizes, two architectures, each in 4 zones on spot and on demand (3,200 offerings).
-pub fn catalog() -> Arc<Catalog> {
+pub(crate) fn catalog() -> Arc<Catalog> {
     let mut types = Vec::new();
     for family in 0..40_i64 {
         let (letter, memory_per_cpu) =
@@ -116,7 +116,7 @@ fn instance_type(
 }
 
 /// Two NodePools of one class, one of them tainted, and three DaemonSets.
-pub fn snapshot(pods: usize) -> Snapshot {
+pub(crate) fn snapshot(pods: usize) -> Snapshot {
     let catalog = catalog();
     let class = ("karpenter.k8s.aws".into(), "EC2NodeClass".into(), "default".into());
     let pool = |name: &str, weight| NodePool {

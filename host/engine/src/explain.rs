@@ -1,6 +1,10 @@
 //! Reasons as data; text is rendered at the edge.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
+
+use crate::disrupt::NodeBlocker;
 
 /// Why one pod was not placed.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -70,4 +74,94 @@ pub enum PoolReason {
     NoInstanceTypes(Blocker),
     /// A limit is reached.
     Limit(Arc<str>),
+}
+
+impl fmt::Display for PodReason {
+    /// The general reason, else one per NodePool: shortest first, equal ones together.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(general) = &self.general {
+            return write!(f, "{general}");
+        }
+        let mut by_text: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (pool, blocker) in &self.per_pool {
+            by_text.entry(blocker.to_string()).or_default().push(pool);
+        }
+        let mut texts: Vec<(String, Vec<&str>)> = by_text.into_iter().collect();
+        texts.sort_by_key(|(text, pools)| (text.len(), pools.clone()));
+        for (at, (text, pools)) in texts.iter().enumerate() {
+            let plural = if pools.len() == 1 { "" } else { "s" };
+            write!(f, "{}NodePool{plural} {}: {text}", if at > 0 { "; " } else { "" }, pools.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Blocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNodePool => write!(f, "there is no NodePool to take a node from"),
+            Self::Unsupported(what) => write!(f, "this version does not act on: {what}"),
+            Self::Refused { key, problem } => write!(f, "label {key}: {problem}"),
+            Self::Taint(taint) => write!(f, "taint {taint} is not tolerated"),
+            Self::Requirement { key, asked, offered, hint } => {
+                write!(f, "label {key}: {asked} is asked for, but {offered}")?;
+                hint.as_ref().map_or(Ok(()), |hint| write!(f, " (did you mean {hint}?)"))
+            }
+            Self::NoInstanceType { considered, by_requirements, by_resources, by_offerings, by_policy, short_of } => {
+                let short = short_of.as_ref().map_or_else(String::new, |resource| format!(", mostly for {resource}"));
+                let causes = [
+                    (by_requirements, "not matching the required labels".to_owned()),
+                    (by_offerings, "without an available offering".to_owned()),
+                    (by_resources, format!("too small{short}")),
+                    (by_policy, "removed by a policy".to_owned()),
+                ];
+                write!(f, "none of {considered} instance types is left")?;
+                let mut separator = ": ";
+                for (count, cause) in causes.iter().filter(|(count, _)| **count > 0) {
+                    write!(f, "{separator}{count} {cause}")?;
+                    separator = ", ";
+                }
+                Ok(())
+            }
+            Self::Limit(resource) => write!(f, "its limit on {resource} would be exceeded"),
+            Self::MinValues(key) => write!(f, "minValues on {key} cannot be met"),
+            Self::PoolUnusable(why) => write!(f, "it cannot be used: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for PoolReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unusable(why) => write!(f, "it cannot be used: {}", why.join("; ")),
+            Self::NoInstanceTypes(blocker) => {
+                write!(f, "its requirements leave no instance type: {blocker}")
+            }
+            Self::Limit(resource) => write!(f, "its limit on {resource} is reached"),
+        }
+    }
+}
+
+impl fmt::Display for NodeBlocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNode => write!(f, "its NodeClaim has no Node yet"),
+            Self::Deleting => write!(f, "it is being deleted"),
+            Self::NotInitialized => write!(f, "it is not initialised yet"),
+            Self::Nominated => write!(f, "a pending pod was promised to it"),
+            Self::DoNotDisrupt => write!(f, "it has the annotation karpenter.sh/do-not-disrupt"),
+            Self::NoNodePool => write!(f, "its NodePool does not exist"),
+            Self::PodDoNotDisrupt(pod) => {
+                write!(f, "pod {}/{} has the annotation karpenter.sh/do-not-disrupt", pod.namespace, pod.name)
+            }
+            Self::PodDisruptionBudget(pod, budget) => {
+                write!(f, "PodDisruptionBudget {budget} allows no eviction of pod {}/{}", pod.namespace, pod.name)
+            }
+            Self::Pod(pod, why) => write!(f, "pod {}/{}: {why}", pod.namespace, pod.name),
+            Self::ConsolidateAfterNever => write!(f, "consolidateAfter of its NodePool is Never"),
+            Self::NotConsolidatable => write!(f, "its NodeClaim is not Consolidatable yet"),
+            Self::Budget(pool) => write!(f, "the disruption budget of NodePool {pool} allows no more"),
+            Self::Policy => write!(f, "the consolidation policy keeps it"),
+        }
+    }
 }

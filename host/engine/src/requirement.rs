@@ -282,6 +282,9 @@ impl fmt::Display for Values {
 pub struct Requirements {
     /// What each key may be.
     pub keys: BTreeMap<Arc<str>, Values>,
+    /// A key on which requirements exclude one another, though one of them needs the key to be there: nothing meets
+    /// them, not even a node without the key.
+    pub contradiction: Option<Arc<str>>,
 }
 
 impl Requirements {
@@ -297,13 +300,23 @@ impl Requirements {
     /// What a node with these labels is: each key exactly its value.
     pub fn from_labels<'a>(labels: impl IntoIterator<Item = (&'a Arc<str>, &'a Arc<str>)>) -> Self {
         let exact = |value: &Arc<str>| Values { values: BTreeSet::from([Arc::clone(value)]), ..Values::default() };
-        Self { keys: labels.into_iter().map(|(key, value)| (Arc::clone(key), exact(value))).collect() }
+        Self {
+            keys: labels.into_iter().map(|(key, value)| (Arc::clone(key), exact(value))).collect(),
+            contradiction: None,
+        }
     }
 
     /// Tightens `key`.
     pub fn add(&mut self, key: &Arc<str>, values: Values) {
         match self.keys.get_mut(key) {
-            Some(known) => *known = known.intersection(&values),
+            Some(known) => {
+                let both = known.intersection(&values);
+                let absent = known.allows_absence() && values.allows_absence();
+                if both.is_does_not_exist() && !absent {
+                    self.contradiction.get_or_insert_with(|| Arc::clone(key));
+                }
+                *known = both;
+            }
             None => {
                 self.keys.insert(Arc::clone(key), values);
             }
@@ -312,6 +325,9 @@ impl Requirements {
 
     /// Tightens by every key of `other`.
     pub fn extend(&mut self, other: &Self) {
+        if self.contradiction.is_none() {
+            self.contradiction.clone_from(&other.contradiction);
+        }
         for (key, values) in &other.keys {
             self.add(key, values.clone());
         }
@@ -345,6 +361,9 @@ impl Requirements {
     /// # Errors
     /// The first key that fails: asked for but undefined here and not in `allow_undefined`, or without a common value.
     pub fn compatible<'a>(&self, asked: &'a Self, allow_undefined: impl Fn(&str) -> bool) -> Result<(), &'a Arc<str>> {
+        if let Some(key) = &asked.contradiction {
+            return Err(key);
+        }
         for (key, values) in &asked.keys {
             if !self.has(key) && !values.allows_absence() && !allow_undefined(key) {
                 return Err(key);

@@ -118,6 +118,9 @@ impl<'a> ExistingNodes<'a> {
     /// Whether a node has every label that is asked for. Of an unlaunched claim every label it may get must do.
     pub(crate) fn meets(&self, at: usize, asked: &SymbolSet, symbols: &Symbols) -> bool {
         let Some(node) = self.nodes.get(at) else { return false };
+        if asked.contradiction().is_some() {
+            return false;
+        }
         asked.iter().all(|(key, values)| {
             if let Some(open) = &node.open {
                 return match open.get(key) {

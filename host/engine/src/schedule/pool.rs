@@ -74,6 +74,11 @@ impl<'a> Pool<'a> {
         for name in key::WELL_KNOWN {
             allow_undefined.insert(symbols.key(&Arc::from(name)));
         }
+        if let Some(key) = template.contradiction() {
+            let problem = "the NodePool's own requirements and labels on it exclude one another".into();
+            let blocker = Blocker::Refused { key: symbols.key_name(key), problem };
+            return Err(PoolReason::NoInstanceTypes(blocker));
+        }
         let (mut types, mut offerings) = view.matching(&template);
         if types.is_empty() {
             return Err(PoolReason::NoInstanceTypes(Self::last_straw(source, view, &template, symbols)));

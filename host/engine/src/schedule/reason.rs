@@ -25,6 +25,10 @@ pub(crate) fn why(
     }
     // Of several volume alternatives the last one speaks: each of them failed.
     let asked = level.alternatives.last().and_then(|set| sets.get(*set as usize)).cloned().unwrap_or_default();
+    if let Some(key) = asked.contradiction() {
+        let problem = "the pod's own requirements on it exclude one another".into();
+        return Blocker::Refused { key: around.symbols.key_name(key), problem };
+    }
     if let Err(key) = pool.template.compatible(&asked, &pool.allow_undefined, around.symbols) {
         let values = asked.get(key).cloned().unwrap_or_default();
         let own = pool.template.get(key);

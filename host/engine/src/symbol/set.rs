@@ -152,6 +152,9 @@ impl ValueSet {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SymbolSet {
     keys: Vec<(KeyId, ValueSet)>,
+    /// A key on which requirements exclude one another, though one of them needs the key to be there. What is left of
+    /// it would read as DoesNotExist, which is not what anybody asked for.
+    contradiction: Option<KeyId>,
 }
 
 impl SymbolSet {
@@ -180,7 +183,12 @@ impl SymbolSet {
         match self.keys.binary_search_by_key(&key, |(known, _)| *known) {
             Ok(at) => {
                 let known = &mut self.keys[at].1;
-                *known = known.intersection(values, symbols.integers(key));
+                let both = known.intersection(values, symbols.integers(key));
+                let absent = known.allows_absence() && values.allows_absence();
+                if !both.complement && both.bits.is_empty() && !absent {
+                    self.contradiction.get_or_insert(key);
+                }
+                *known = both;
             }
             Err(at) => self.keys.insert(at, (key, values.clone())),
         }
@@ -188,6 +196,7 @@ impl SymbolSet {
 
     /// Tightens by every key of `other`.
     pub(crate) fn extend(&mut self, other: &Self, symbols: &Symbols) {
+        self.contradiction = self.contradiction.or(other.contradiction);
         for (key, values) in &other.keys {
             self.add(*key, values, symbols);
         }
@@ -199,6 +208,11 @@ impl SymbolSet {
             Ok(at) => self.keys[at].1 = values,
             Err(at) => self.keys.insert(at, (key, values)),
         }
+    }
+
+    /// A key whose requirements exclude one another.
+    pub(crate) fn contradiction(&self) -> Option<KeyId> {
+        self.contradiction
     }
 
     pub(crate) fn get(&self, key: KeyId) -> Option<&ValueSet> {
@@ -213,7 +227,7 @@ impl SymbolSet {
     #[must_use]
     pub(crate) fn without_min_values(&self) -> Self {
         let plain = |(key, values): &(KeyId, ValueSet)| (*key, ValueSet { min_values: None, ..values.clone() });
-        Self { keys: self.keys.iter().map(plain).collect() }
+        Self { keys: self.keys.iter().map(plain).collect(), contradiction: self.contradiction }
     }
 
     pub(crate) fn has_min_values(&self) -> bool {
@@ -226,6 +240,9 @@ impl SymbolSet {
     /// # Errors
     /// The first key that fails.
     pub(crate) fn compatible(&self, asked: &Self, allow_undefined: &Bits, symbols: &Symbols) -> Result<(), KeyId> {
+        if let Some(key) = asked.contradiction {
+            return Err(key);
+        }
         for (key, values) in &asked.keys {
             let fits = match self.get(*key) {
                 Some(mine) => mine.agrees(values, symbols.integers(*key)),
