@@ -7,33 +7,33 @@
 //! run the same client that the controller uses.
 
 mod admit;
-mod call;
+pub(crate) mod call;
 mod defaults;
-mod delete;
+pub(crate) mod delete;
 mod discovery;
 mod dispatch;
 mod error;
 mod events;
 mod fieldset;
 mod gc;
-mod ids;
+pub(crate) mod ids;
 mod managed;
 mod openapi;
 mod patch;
 mod read;
 mod represent;
-mod request;
+pub(crate) mod request;
 mod resources;
 mod schema;
-mod selector;
+pub(crate) mod selector;
 mod serve;
-mod store;
+pub(crate) mod store;
 mod structure;
-mod subresource;
+pub(crate) mod subresource;
 mod table;
 mod types;
 mod watch;
-mod write;
+pub(crate) mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -70,7 +70,7 @@ impl Default for Options {
 /// A running API server. Cheap to clone; all clones share the store.
 #[derive(Clone, Debug)]
 pub struct ApiServer {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
