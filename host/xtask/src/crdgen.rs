@@ -1,4 +1,5 @@
-//! `cargo xtask crdgen`: the CRDs as templates of charts/mortise-crd.
+//! `cargo xtask crdgen`: the CRDs as templates of charts/mortise-crd, and as they are in charts/mortise/crds, from where Helm
+//! installs them with the first release and never touches them again.
 
 use anyhow::{Context, Result, bail};
 use mortise_api::crd;
@@ -7,7 +8,11 @@ use serde_json::Value;
 use crate::files::{self, Generated};
 
 /// Where the templates lie.
-const FOLDER: &str = "charts/mortise-crd/templates";
+const TEMPLATES: &str = "charts/mortise-crd/templates";
+/// Where the plain ones lie.
+const PLAIN: &str = "charts/mortise/crds";
+/// First line of each.
+const HEADER: &str = "# Made from host/api by `cargo xtask crdgen`. Do not edit.\n";
 /// What fills the annotations of every CRD: the chart's own value. A placeholder in the YAML marks the place.
 const ANNOTATIONS: &str = "  annotations:\n    {{- with .Values.additionalAnnotations }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n    mortise.dev/crd-version: {{ .Chart.AppVersion | quote }}\n";
 
@@ -25,10 +30,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.check { files::check(&files, "cargo xtask crdgen") } else { files::write(&files) }
 }
 
-/// The templates.
+/// The files: each CRD as a template and plain.
 fn generate() -> Result<Vec<Generated>> {
-    let crds = crd::all().context("making the CRDs")?;
-    crds.iter().map(|crd| template(&whole(serde_json::to_value(crd)?))).collect()
+    let mut files = Vec::new();
+    for crd in crd::all().context("making the CRDs")? {
+        files.extend(both(&whole(serde_json::to_value(crd)?))?);
+    }
+    Ok(files)
 }
 
 /// Bounds of schemas are floating-point in the type; as YAML they read better as what they are.
@@ -46,20 +54,23 @@ fn whole(value: Value) -> Value {
     }
 }
 
-/// One CRD as a Helm template: `apiVersion`, `kind` and `metadata` by hand, the rest as YAML in which Helm finds
-/// nothing to do.
-fn template(crd: &Value) -> Result<Generated> {
+/// One CRD twice: `apiVersion`, `kind` and `metadata` by hand, the rest as YAML in which Helm finds nothing to do.
+fn both(crd: &Value) -> Result<[Generated; 2]> {
     let name = crd.pointer("/metadata/name").and_then(Value::as_str).context("a CRD has a name")?;
     let spec = serde_norway::to_string(&serde_json::json!({"spec": crd.get("spec")}))?;
     if spec.contains("{{") {
         bail!("{name}: the schema contains {{{{, which Helm would take for a template");
     }
-    let text = format!(
-        "# Made from host/api by `cargo xtask crdgen`. Do not edit.\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {name}\n{ANNOTATIONS}{spec}"
+    let head = format!(
+        "{HEADER}apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {name}\n"
     );
     // karpenter.sh_nodepools.yaml, as everybody names these files.
     let (plural, group) = name.split_once('.').context("a CRD is named plural.group")?;
-    Ok(Generated { path: format!("{FOLDER}/{group}_{plural}.yaml"), text })
+    let file = |folder: &str, annotations: &str| Generated {
+        path: format!("{folder}/{group}_{plural}.yaml"),
+        text: format!("{head}{annotations}{spec}"),
+    };
+    Ok([file(PLAIN, ""), file(TEMPLATES, ANNOTATIONS)])
 }
 
 #[cfg(test)]
@@ -73,7 +84,8 @@ mod tests {
 
     #[test]
     fn the_spec_survives_as_yaml() {
-        for (crd, file) in crd::all().unwrap().iter().zip(generate().unwrap()) {
+        let crds = crd::all().unwrap();
+        for (crd, file) in crds.iter().flat_map(|crd| [crd, crd]).zip(generate().unwrap()) {
             let at = file.text.find("\nspec:").unwrap();
             let back: Value = serde_norway::from_str(&file.text[at..]).unwrap();
             assert_eq!(back["spec"], whole(serde_json::to_value(&crd.spec).unwrap()), "{}", file.path);
