@@ -34,7 +34,9 @@ fn build() -> Result<(), String> {
         let file = out.join(format!("{name}.wasm"));
         std::fs::write(&file, &component).map_err(|e| format!("{}: {e}", file.display()))?;
         let digest = mortise_plugin_build::sha256(&component);
-        table.push_str(&format!("    ({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.wasm\")), {digest:?}),\n"));
+        table.push_str(&format!(
+            "    ({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.wasm\")), {digest:?}),\n"
+        ));
     }
     table.push_str("];\n");
     std::fs::write(out.join("builtins.rs"), table).map_err(|e| e.to_string())

@@ -1,6 +1,7 @@
 //! Admission: everything that is tried before a plugin may answer for real. Nothing that runs is touched here.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -33,8 +34,6 @@ pub(crate) type Builtins = Vec<(&'static str, Checked)>;
 pub(crate) struct Admission<'a> {
     pub sandbox: &'a Arc<Sandbox>,
     pub builtins: &'a Builtins,
-    /// Components that run now: the same bytes are not compiled again.
-    pub known: Vec<Checked>,
     pub config_map: &'a ConfigMapData,
     pub max_component_bytes: usize,
 }
@@ -44,7 +43,7 @@ impl Admission<'_> {
     ///
     /// # Errors
     /// What is wrong, by key path.
-    pub(crate) fn plugin(&mut self, entry: &Entry, hooks: &[Hook]) -> Result<Plugin, Vec<Rejection>> {
+    pub(crate) fn plugin(&self, entry: &Entry, hooks: &[Hook]) -> Result<Plugin, Vec<Rejection>> {
         let at = |key: &str| format!("{POLICIES_KEY}: {}.{key}", entry.path);
         let one = |key: &str, message: String| vec![Rejection { path: at(key), message }];
         let checked = self.component(entry).map_err(|(key, message)| one(key, message))?;
@@ -72,7 +71,8 @@ impl Admission<'_> {
             source: entry.source.text(),
         };
         let failed = |step: &str, fault: Fault| one("source", format!("{step}: the plugin {fault}"));
-        let mut instance = (plugin.compiled.instantiate(&plugin.name, plugin.limits)).map_err(|f| failed("start", f))?;
+        let mut instance =
+            (plugin.compiled.instantiate(&plugin.name, plugin.limits)).map_err(|f| failed("start", f))?;
         let configured = instance.configure(&plugin.config).map_err(|f| failed("configure", f))?;
         drop(instance);
         configured.map_err(|diagnostics| {
@@ -81,13 +81,17 @@ impl Admission<'_> {
                 Rejection { path, message: d.message }
             };
             let reasons: Vec<_> = diagnostics.into_iter().take(100).map(reject).collect();
-            if reasons.is_empty() { one("config", "the plugin refuses it and does not say why".into()) } else { reasons }
+            if reasons.is_empty() {
+                one("config", "the plugin refuses it and does not say why".into())
+            } else {
+                reasons
+            }
         })?;
         golden::run(&plugin, hooks).map_err(|(step, fault)| failed(&format!("trial round: {step}"), fault))?;
         Ok(plugin)
     }
 
-    fn component(&mut self, entry: &Entry) -> Result<Checked, (&'static str, String)> {
+    fn component(&self, entry: &Entry) -> Result<Checked, (&'static str, String)> {
         match &entry.source {
             Source::Builtin(name) => {
                 let found = self.builtins.iter().find(|(n, _)| n == name).map(|(_, checked)| checked.clone());
@@ -106,29 +110,43 @@ impl Admission<'_> {
                 let binary = &self.config_map.binary_data;
                 let raw = binary.get(key).ok_or_else(|| {
                     let keys: Vec<&str> = binary.keys().map(String::as_str).collect();
-                    let there = if keys.is_empty() { "it is empty".into() } else { format!("it has: {}", keys.join(", ")) };
+                    let there =
+                        if keys.is_empty() { "it is empty".into() } else { format!("it has: {}", keys.join(", ")) };
                     ("source.inline", format!("binaryData has no key {key:?}; {there}"))
                 })?;
                 let component = bytes::unpack(raw, self.max_component_bytes).map_err(|m| ("source.inline", m))?;
                 let sha256 = bytes::sha256(&component);
                 let pinned = entry.sha256.as_deref().unwrap_or_default();
                 if pinned != sha256 {
-                    let hint = if bytes::sha256(raw) == pinned { " (the one given is that of the packed bytes)" } else { "" };
+                    let hint =
+                        if bytes::sha256(raw) == pinned { " (the one given is that of the packed bytes)" } else { "" };
                     return Err(("sha256", format!("the component has sha256 {sha256}, not {pinned}{hint}")));
                 }
-                if let Some(known) = self.known.iter().find(|known| known.sha256 == sha256) {
-                    return Ok(known.clone());
-                }
-                let checked = check(self.sandbox, &component, sha256).map_err(|m| ("source.inline", m))?;
-                self.known.push(checked.clone());
-                Ok(checked)
+                check(self.sandbox, &component, sha256).map_err(|message| ("source.inline", message))
             }
         }
     }
 }
 
-/// Takes a component through the steps that do not depend on its configuration.
+/// The components that passed last: going back to one of them costs nothing. A few hundred kilobytes each.
+static PASSED: Mutex<VecDeque<Checked>> = Mutex::new(VecDeque::new());
+/// Three built-ins, and what a person goes back and forth between.
+const MAX_PASSED: usize = 8;
+
+/// Takes a component through the steps that do not depend on its configuration. `sha256` is that of `component`.
 pub(crate) fn check(sandbox: &Arc<Sandbox>, component: &[u8], sha256: String) -> Result<Checked, String> {
+    let passed = || PASSED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = passed().iter().find(|known| known.sha256 == sha256) {
+        return Ok(known.clone());
+    }
+    let checked = check_new(sandbox, component, sha256)?;
+    let mut passed = passed();
+    passed.truncate(MAX_PASSED - 1);
+    passed.push_front(checked.clone());
+    Ok(checked)
+}
+
+fn check_new(sandbox: &Arc<Sandbox>, component: &[u8], sha256: String) -> Result<Checked, String> {
     bytes::require_component(component)?;
     shape::check(component)?;
     let compiled = Component::new(&sandbox.engine, component)
@@ -143,7 +161,11 @@ pub(crate) fn check(sandbox: &Arc<Sandbox>, component: &[u8], sha256: String) ->
 
 fn check_manifest(manifest: &Manifest) -> Result<(), String> {
     let text = |what: &str, text: &str, most: usize| {
-        if text.len() > most { Err(format!("describe: its {what} has {} bytes, at most {most}", text.len())) } else { Ok(()) }
+        if text.len() > most {
+            Err(format!("describe: its {what} has {} bytes, at most {most}", text.len()))
+        } else {
+            Ok(())
+        }
     };
     text("name", &manifest.name, 64)?;
     text("version", &manifest.version, 64)?;
@@ -157,13 +179,15 @@ fn check_manifest(manifest: &Manifest) -> Result<(), String> {
     if manifest.config_schema.is_empty() {
         return Ok(());
     }
-    let parsed = serde_json::from_str(&manifest.config_schema).map_err(|e| format!("describe: its config-schema: {e}"))?;
+    let parsed =
+        serde_json::from_str(&manifest.config_schema).map_err(|e| format!("describe: its config-schema: {e}"))?;
     schema::check_schema(&parsed).map_err(|message| format!("describe: its config-schema: {message}"))
 }
 
 fn check_config(schema: &str, config: &Map<String, Value>) -> Result<(), Vec<schema::Problem>> {
     if schema.is_empty() {
-        let keys = config.keys().map(|key| (key.clone(), "is not a key of this plugin; it takes no configuration".into()));
+        let keys =
+            config.keys().map(|key| (key.clone(), "is not a key of this plugin; it takes no configuration".into()));
         let problems: Vec<_> = keys.collect();
         return if problems.is_empty() { Ok(()) } else { Err(problems) };
     }

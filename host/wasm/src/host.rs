@@ -8,14 +8,14 @@ use arc_swap::ArcSwap;
 use sha2::Digest as _;
 
 use crate::active::{ActivePolicies, Chains};
-use crate::admit::{self, Admission, Builtins, Checked, DEFAULT_ROUND_DEADLINE};
+use crate::admit::{self, Admission, Builtins, DEFAULT_ROUND_DEADLINE};
 use crate::config::{self, Entry, PolicySpec};
 use crate::limits::Hook;
 use crate::plugin::Plugin;
 use crate::sandbox::Sandbox;
 use crate::slot::{Seat, Slot};
 use crate::source::POLICIES_KEY;
-use crate::{ConfigMapData, PolicyStatus, Rejection, RejectedRevision};
+use crate::{ConfigMapData, PolicyStatus, RejectedRevision, Rejection};
 
 /// Revision when there is no ConfigMap.
 const DEFAULTS: &str = "defaults";
@@ -79,14 +79,15 @@ impl PolicyHost {
     /// # Errors
     /// When the Wasm engine or a built-in component is unusable.
     pub fn new(settings: HostSettings) -> Result<Self, HostError> {
-        let sandbox = Sandbox::new().map_err(|error| HostError::Engine(format!("{error:#}")))?;
+        let sandbox = Sandbox::shared().map_err(|error| HostError::Engine(format!("{error:#}")))?;
         let mut builtins = Builtins::new();
         for (name, bytes, sha256) in mortise_plugin_bundle::BUILTINS {
             let checked = admit::check(&sandbox, bytes, sha256.to_owned());
             builtins.push((name, checked.map_err(|message| HostError::Builtin { name: name.to_owned(), message })?));
         }
         let paused = Arc::new(AtomicBool::new(false));
-        let set = Building { sandbox: &sandbox, builtins: &builtins, settings: &settings, paused: &paused, before: None };
+        let set =
+            Building { sandbox: &sandbox, builtins: &builtins, settings: &settings, paused: &paused, before: None };
         let active = set.build(&config::defaults(), &ConfigMapData::default(), DEFAULTS).map_err(|reasons| {
             let message = reasons.first().map_or_else(String::new, ToString::to_string);
             HostError::Builtin { name: "defaults".into(), message }
@@ -159,7 +160,9 @@ impl PolicyHost {
             // The very set that was built at start-up: it cannot fail now.
             match self.building(&before).build(&config::defaults(), &ConfigMapData::default(), DEFAULTS) {
                 Ok(active) => self.active.store(Arc::new(active)),
-                Err(reasons) => tracing::error!(?reasons, "the built-in policies no longer start; keeping the active set"),
+                Err(reasons) => {
+                    tracing::error!(?reasons, "the built-in policies no longer start; keeping the active set")
+                }
             }
         }
         self.paused.store(false, Ordering::Release);
@@ -211,10 +214,9 @@ impl Building<'_> {
         revision: &str,
     ) -> Result<ActivePolicies, Vec<Rejection>> {
         let mut rejections = Vec::new();
-        let mut admission = Admission {
+        let admission = Admission {
             sandbox: self.sandbox,
             builtins: self.builtins,
-            known: self.known(),
             config_map,
             max_component_bytes: self.settings.max_component_bytes,
         };
@@ -248,18 +250,6 @@ impl Building<'_> {
         let (deadline, paused) = (self.settings.round_deadline, Arc::clone(self.paused));
         Ok(ActivePolicies::new(revision.to_owned(), since, slots, chains, deadline, paused))
     }
-
-    /// Components that run or stand by now.
-    fn known(&self) -> Vec<Checked> {
-        let slots = self.before.map_or(&[][..], |set| set.slots.as_slice());
-        let seats = slots.iter().flat_map(|slot| std::iter::once(&slot.seat).chain(&slot.last_good));
-        let checked = |seat: &Arc<Seat>| Checked {
-            compiled: seat.plugin.compiled.clone(),
-            manifest: seat.plugin.manifest.clone(),
-            sha256: seat.plugin.sha256.clone(),
-        };
-        seats.map(checked).collect()
-    }
 }
 
 /// Entries grouped by plugin: one that serves several hooks is one instance a round with one memo, so all its entries must
@@ -281,9 +271,11 @@ fn by_name<'a>(entries: &'a [Entry], rejections: &mut Vec<Rejection>) -> Vec<Vec
         let path = format!("{POLICIES_KEY}: {}.name", entry.path);
         let name = &entry.name;
         if twice {
-            rejections.push(Rejection { path, message: format!("{name:?} is in this chain twice; give it another name") });
+            rejections
+                .push(Rejection { path, message: format!("{name:?} is in this chain twice; give it another name") });
         } else if !same {
-            let message = format!("{name:?} is also {}, with other settings; make them equal or rename one", first.path);
+            let message =
+                format!("{name:?} is also {}, with other settings; make them equal or rename one", first.path);
             rejections.push(Rejection { path, message });
         } else {
             group.push(entry);

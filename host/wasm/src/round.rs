@@ -229,8 +229,7 @@ impl PolicyRound for Round<'_> {
         let active = self.active;
         let mut costs = base;
         for index in &active.chains.scorers {
-            let reply =
-                self.ask(*index, Hook::Score, |instance| instance.evaluate(round, claims, candidates, &costs));
+            let reply = self.ask(*index, Hook::Score, |instance| instance.evaluate(round, claims, candidates, &costs));
             let mut scored = match reply {
                 Reply::Answer(scored) => scored,
                 Reply::Builtin => self.native.price(candidates, &costs),
@@ -267,13 +266,7 @@ impl PolicyRound for Round<'_> {
         }
     }
 
-    fn decide_consolidation(
-        &mut self,
-        round: &Asked,
-        nodes: &Nodes,
-        tried: &Groups,
-        outcomes: &Outcomes,
-    ) -> Vec<i64> {
+    fn decide_consolidation(&mut self, round: &Asked, nodes: &Nodes, tried: &Groups, outcomes: &Outcomes) -> Vec<i64> {
         self.now_unix_ms = round.now_unix_ms;
         let nothing = || vec![0; tried.end.len()];
         let Some(index) = self.active.chains.consolidator.filter(|_| !self.active.is_paused()) else {

@@ -22,15 +22,29 @@ pub(crate) struct Sandbox {
     ticker: Arc<Ticker>,
 }
 
+/// One engine for the whole process: engines are expensive, and components compiled for one run in no other.
+static SHARED: Mutex<Option<Arc<Sandbox>>> = Mutex::new(None);
+
 impl Sandbox {
-    pub(crate) fn new() -> wasmtime::Result<Arc<Self>> {
+    /// The sandbox of this process, set up at first use.
+    pub(crate) fn shared() -> wasmtime::Result<Arc<Self>> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sandbox) = &*shared {
+            return Ok(Arc::clone(sandbox));
+        }
+        let sandbox = Arc::new(Self::new()?);
+        *shared = Some(Arc::clone(&sandbox));
+        Ok(sandbox)
+    }
+
+    fn new() -> wasmtime::Result<Self> {
         let engine = Engine::new(&config())?;
         let mut linker = Linker::new(&engine);
         types::add_to_linker::<_, HasSelf<GuestState>>(&mut linker, |state| state)?;
         host_log::add_to_linker::<_, HasSelf<GuestState>>(&mut linker, |state| state)?;
         host_metrics::add_to_linker::<_, HasSelf<GuestState>>(&mut linker, |state| state)?;
         let ticker = Ticker::start(&engine)?;
-        Ok(Arc::new(Self { engine, linker, ticker }))
+        Ok(Self { engine, linker, ticker })
     }
 
     /// Epochs that a deadline takes. One more, because the current one has begun already.
@@ -40,14 +54,8 @@ impl Sandbox {
 
     /// Epochs pass while this is held.
     pub(crate) fn run_clock(&self) -> ClockGuard {
-        self.ticker.change(|state| state.running += 1);
+        self.ticker.change(|running| running + 1);
         ClockGuard(Arc::clone(&self.ticker))
-    }
-}
-
-impl Drop for Sandbox {
-    fn drop(&mut self) {
-        self.ticker.change(|state| state.stopped = true);
     }
 }
 
@@ -68,22 +76,18 @@ fn config() -> Config {
 
 /// Advances the engine's epoch while plugins run, and sleeps otherwise.
 struct Ticker {
-    state: Mutex<TickerState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct TickerState {
-    running: usize,
-    stopped: bool,
+    /// Instances alive.
+    running: Mutex<usize>,
+    started: Condvar,
 }
 
 impl Ticker {
     fn start(engine: &Engine) -> wasmtime::Result<Arc<Self>> {
-        let ticker = Arc::new(Self { state: Mutex::default(), changed: Condvar::new() });
+        let ticker = Arc::new(Self { running: Mutex::default(), started: Condvar::new() });
         let (own, engine) = (Arc::clone(&ticker), engine.weak());
         let spawned = std::thread::Builder::new().name("policy-clock".into()).spawn(move || {
-            while own.wait() {
+            loop {
+                own.wait();
                 std::thread::sleep(TICK);
                 let Some(engine) = engine.upgrade() else { return };
                 engine.increment_epoch();
@@ -92,17 +96,19 @@ impl Ticker {
         spawned.map(|_| ticker).map_err(wasmtime::Error::from)
     }
 
-    /// Waits until a plugin runs; false when the sandbox is gone.
-    fn wait(&self) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let idle = |state: &mut TickerState| state.running == 0 && !state.stopped;
-        let state = self.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner);
-        !state.stopped
+    /// Waits until a plugin runs.
+    fn wait(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.started.wait_while(running, |running| *running == 0));
     }
 
-    fn change(&self, change: impl FnOnce(&mut TickerState)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changed.notify_one();
+    fn change(&self, change: impl FnOnce(usize) -> usize) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *running;
+        *running = change(before);
+        if before == 0 {
+            self.started.notify_one();
+        }
     }
 }
 
@@ -111,6 +117,6 @@ pub(crate) struct ClockGuard(Arc<Ticker>);
 
 impl Drop for ClockGuard {
     fn drop(&mut self) {
-        self.0.change(|state| state.running = state.running.saturating_sub(1));
+        self.0.change(|running| running.saturating_sub(1));
     }
 }

@@ -215,7 +215,9 @@ mod tests {
 
     #[test]
     fn good_values_pass() {
-        assert!(problems(&json!({"zone": "äöü", "percent": 99, "mode": "b", "list": [true], "pools": {"x": 1}})).is_empty());
+        assert!(
+            problems(&json!({"zone": "äöü", "percent": 99, "mode": "b", "list": [true], "pools": {"x": 1}})).is_empty()
+        );
         assert!(problems(&json!({"zone": "a", "percent": 0, "list": null, "fixed": 7})).is_empty());
     }
 
@@ -224,16 +226,19 @@ mod tests {
         let found = problems(&json!({
             "zone": "", "percent": 100, "mode": "c", "list": [1, true, true], "pools": {"x": "y"}, "fixed": 8, "colour": 1
         }));
-        assert_eq!(found, [
-            "colour: is not a key of this plugin; it knows: fixed, list, mode, percent, pools, zone",
-            "fixed: expected 7, found 8",
-            "list: expected at most 2 items, found 3",
-            "list[0]: expected boolean, found 1",
-            "mode: expected one of \"a\", \"b\", found \"c\"",
-            "percent: expected less than 100, found 100",
-            "pools.x: expected integer, found \"y\"",
-            "zone: expected at least 1 characters, found 0",
-        ]);
+        assert_eq!(
+            found,
+            [
+                "colour: is not a key of this plugin; it knows: fixed, list, mode, percent, pools, zone",
+                "fixed: expected 7, found 8",
+                "list: expected at most 2 items, found 3",
+                "list[0]: expected boolean, found 1",
+                "mode: expected one of \"a\", \"b\", found \"c\"",
+                "percent: expected less than 100, found 100",
+                "pools.x: expected integer, found \"y\"",
+                "zone: expected at least 1 characters, found 0",
+            ]
+        );
         assert_eq!(problems(&json!({"percent": 1.5})), ["zone: is missing", "percent: expected integer, found 1.5"]);
         assert_eq!(problems(&json!([])), [": expected object, found []"]);
     }

@@ -107,7 +107,8 @@ impl Slot {
         let serves = |seat: &Arc<Seat>| hooks.iter().all(|hook| seat.plugin.compiled.serves(*hook));
         let last_good = before.and_then(|before| {
             let same = Arc::ptr_eq(&before.seat, &seat);
-            let predecessor = if same || !before.seat.is_good() { before.last_good.clone() } else { Some(Arc::clone(&before.seat)) };
+            let predecessor =
+                if same || !before.seat.is_good() { before.last_good.clone() } else { Some(Arc::clone(&before.seat)) };
             predecessor.filter(serves)
         });
         Self { seat, last_good, on_error, hooks }

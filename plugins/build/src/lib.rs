@@ -124,9 +124,11 @@ fn compile(manifest: &Path, target_dir: &Path) -> Result<PathBuf, BuildError> {
     }
     let messages = String::from_utf8_lossy(&output.stdout);
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let of_crate = artifacts.filter(|m| m.get("manifest_path").and_then(|p| p.as_str()).map(Path::new) == Some(manifest));
+    let of_crate =
+        artifacts.filter(|m| m.get("manifest_path").and_then(|p| p.as_str()).map(Path::new) == Some(manifest));
     let files = of_crate.filter_map(|m| m.get("filenames").and_then(|f| f.as_array()).cloned()).flatten();
-    let module = files.filter_map(|f| f.as_str().map(PathBuf::from)).find(|f| f.extension().is_some_and(|e| e == "wasm"));
+    let module =
+        files.filter_map(|f| f.as_str().map(PathBuf::from)).find(|f| f.extension().is_some_and(|e| e == "wasm"));
     module.ok_or_else(|| BuildError::NoModule(manifest.to_path_buf()))
 }
 
@@ -134,8 +136,10 @@ fn compile(manifest: &Path, target_dir: &Path) -> Result<PathBuf, BuildError> {
 fn isolate(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let Some(text) = name.to_str() else { continue };
-        let inherited = ["CARGO_PROFILE_", "CARGO_BUILD_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_TARGET_", "CARGO_PKG_"];
-        let single = ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER", "CARGO_MANIFEST_DIR", "OUT_DIR"];
+        let inherited =
+            ["CARGO_PROFILE_", "CARGO_BUILD_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_TARGET_", "CARGO_PKG_"];
+        let single =
+            ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER", "CARGO_MANIFEST_DIR", "OUT_DIR"];
         if inherited.iter().any(|prefix| text.starts_with(prefix)) || single.contains(&text) {
             command.env_remove(&name);
         }

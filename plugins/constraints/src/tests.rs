@@ -151,7 +151,8 @@ fn one_kind_of_reservation_and_nothing_else() {
 
 #[test]
 fn one_capacity_block() {
-    let world = World::new().od("m7i.large", 1).add("p5.48xlarge", 0, 70, 8, (1, 0)).add("p5e.48xlarge", 0, 60, 1, (1, 0));
+    let world =
+        World::new().od("m7i.large", 1).add("p5.48xlarge", 0, 70, 8, (1, 0)).add("p5e.48xlarge", 0, 60, 1, (1, 0));
     assert_eq!(world.kept(None), [2]);
 }
 

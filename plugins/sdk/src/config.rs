@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn reads_what_was_written() {
-        let config = Config::parse(r#"{"zone":"a\u00e9\n","percent":-30,"on":true,"list":["x","y"],"sub":{"a":[1.5,null]}}"#);
+        let config =
+            Config::parse(r#"{"zone":"a\u00e9\n","percent":-30,"on":true,"list":["x","y"],"sub":{"a":[1.5,null]}}"#);
         let config = config.unwrap();
         assert_eq!(config.text("zone"), Ok("aé\n"));
         assert_eq!(config.integer("percent"), Ok(-30));
@@ -181,7 +182,18 @@ mod tests {
 
     #[test]
     fn refuses_what_is_not_an_object_of_json() {
-        for bad in ["", "[]", "{", "{\"a\":1,}", "{\"a\":1}x", "{\"a\":01}", "{\"a\":1,\"a\":2}", "{\"a\":\"\\q\"}", "{\"a\":\"\n\"}", "nul"] {
+        for bad in [
+            "",
+            "[]",
+            "{",
+            "{\"a\":1,}",
+            "{\"a\":1}x",
+            "{\"a\":01}",
+            "{\"a\":1,\"a\":2}",
+            "{\"a\":\"\\q\"}",
+            "{\"a\":\"\n\"}",
+            "nul",
+        ] {
             assert!(Config::parse(bad).is_err(), "{bad:?} was read");
         }
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(40), "]".repeat(40));

@@ -34,7 +34,9 @@ macro_rules! __export_hook {
                 fn describe() -> hook::Manifest {
                     STATE.describe()
                 }
-                fn configure(config: $crate::alloc::string::String) -> Result<(), $crate::alloc::vec::Vec<hook::Diagnostic>> {
+                fn configure(
+                    config: $crate::alloc::string::String,
+                ) -> Result<(), $crate::alloc::vec::Vec<hook::Diagnostic>> {
                     STATE.configure(&config)
                 }
                 fn begin_round(
@@ -46,7 +48,7 @@ macro_rules! __export_hook {
                 }
                 fn end_round() -> $crate::alloc::vec::Vec<u8> {
                     STATE.end_round()
-                }
+        }
             }
             $crate::bindings::lifecycle::export_lifecycle!($component with_types_in $crate::bindings::lifecycle);
         };
@@ -70,7 +72,7 @@ macro_rules! __export_hook {
                     STATE.admit_claims(&round, &claims, &candidates)
                 }
             }
-            $crate::bindings::filter::export_filter!($component with_types_in $crate::bindings::filter);
+    $crate::bindings::filter::export_filter!($component with_types_in $crate::bindings::filter);
         };
     };
     (Score $component:ident) => {
@@ -86,7 +88,7 @@ macro_rules! __export_hook {
                     STATE.evaluate(&round, &claims, &candidates, &base)
                 }
             }
-            $crate::bindings::score::export_score!($component with_types_in $crate::bindings::score);
+    $crate::bindings::score::export_score!($component with_types_in $crate::bindings::score);
         };
     };
     (Consolidate $component:ident) => {
@@ -111,7 +113,7 @@ macro_rules! __export_hook {
                     STATE.decide(&round, &nodes, &tried, &outcomes)
                 }
             }
-            $crate::bindings::consolidate::export_consolidate!($component with_types_in $crate::bindings::consolidate);
+    $crate::bindings::consolidate::export_consolidate!($component with_types_in $crate::bindings::consolidate);
         };
     };
 }

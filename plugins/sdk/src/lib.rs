@@ -56,7 +56,7 @@ pub mod testing;
 mod verdict;
 
 pub use batch::{Candidate, ClaimBatch, NodeBatch, PodBatch};
-pub use catalog::{Capacity, COST_DROPPED, COST_UNKNOWN, PRICE_UNKNOWN, u32s, u64s};
+pub use catalog::{COST_DROPPED, COST_UNKNOWN, Capacity, PRICE_UNKNOWN, u32s, u64s};
 pub use plugin::{Consolidate, Filter, Plugin, Score};
 pub use rows::{Candidates, Rows};
 pub use verdict::Drops;

@@ -80,9 +80,15 @@ mod tests {
             drops.finish()
         };
         let silent = build(false);
-        assert_eq!((silent.dropped.end.as_slice(), silent.dropped.member.as_slice()), (&[2, 2, 4][..], &[3, 4, 3, 4][..]));
+        assert_eq!(
+            (silent.dropped.end.as_slice(), silent.dropped.member.as_slice()),
+            (&[2, 2, 4][..], &[3, 4, 3, 4][..])
+        );
         assert!(silent.reason.is_empty() && silent.reasons.is_empty());
         let spoken = build(true);
-        assert_eq!((spoken.reason.as_slice(), spoken.reasons.as_slice()), (&[0, 0, 0, 0][..], &[String::from("gpu")][..]));
+        assert_eq!(
+            (spoken.reason.as_slice(), spoken.reasons.as_slice()),
+            (&[0, 0, 0, 0][..], &[String::from("gpu")][..])
+        );
     }
 }

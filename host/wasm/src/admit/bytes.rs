@@ -49,7 +49,9 @@ pub(crate) fn require_component(bytes: &[u8]) -> Result<(), String> {
             Err("a core Wasm module, not a component: build it with `cargo xtask plugins build`".into())
         }
         [0, b'a', b's', b'm', ..] => Err("a component of a version that this host does not know".into()),
-        [0x7f, b'E', b'L', b'F', ..] => Err("native code (precompiled?), which is never accepted: give the component".into()),
+        [0x7f, b'E', b'L', b'F', ..] => {
+            Err("native code (precompiled?), which is never accepted: give the component".into())
+        }
         [] => Err("empty".into()),
         _ => Err("not a Wasm component".into()),
     }

@@ -53,8 +53,19 @@ pub(super) fn run(plugin: &Plugin, hooks: &[Hook]) -> Result<(), (&'static str, 
 /// Four types (one with a GPU, one metal) in two zones, spot and on-demand, one reservation, one unknown price.
 fn catalog() -> RoundCatalog {
     let symbols = [
-        "default", "us-east-1a", "us-east-1b", "amd64", "arm64", "m7i", "m7i.large", "m7g", "m7g.large", "g5",
-        "g5.xlarge", "m7i.metal-24xl", "node.kubernetes.io/instance-type",
+        "default",
+        "us-east-1a",
+        "us-east-1b",
+        "amd64",
+        "arm64",
+        "m7i",
+        "m7i.large",
+        "m7g",
+        "m7g.large",
+        "g5",
+        "g5.xlarge",
+        "m7i.metal-24xl",
+        "node.kubernetes.io/instance-type",
     ];
     let types = InstanceTypes {
         name: vec![10, 8, 6, 11],

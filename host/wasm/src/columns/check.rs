@@ -59,7 +59,10 @@ pub(crate) fn verdict(mut verdict: Verdict, candidates: &Choices, explain: bool)
     }
     length("verdict reasons", verdict.reason.len(), verdict.dropped.member.len())?;
     if verdict.reasons.len() > MAX_REASONS {
-        return Err(Fault::Length(format!("verdict: {} different reasons, at most {MAX_REASONS}", verdict.reasons.len())));
+        return Err(Fault::Length(format!(
+            "verdict: {} different reasons, at most {MAX_REASONS}",
+            verdict.reasons.len()
+        )));
     }
     if let Some(reason) = verdict.reason.iter().find(|r| **r as usize >= verdict.reasons.len()) {
         return Err(Fault::Index(format!("verdict: reason {reason} of {}", verdict.reasons.len())));

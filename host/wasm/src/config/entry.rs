@@ -21,7 +21,10 @@ impl Reader {
         let source = self.source(&at("source"), map.remove("source"));
         let sha256 = self.sha256(&at("sha256"), map.remove("sha256"));
         if let (Some(Source::Inline(_)), None) = (&source, &sha256) {
-            self.refuse(&at("sha256"), "is missing: every component but a builtin is pinned by the sha256 of its bytes");
+            self.refuse(
+                &at("sha256"),
+                "is missing: every component but a builtin is pinned by the sha256 of its bytes",
+            );
         }
         let config = match map.remove("config") {
             None | Some(Value::Null) => Some(Map::new()),

@@ -39,10 +39,22 @@ fn everything_wrong_is_named_by_its_path() {
     );
     let found = refusals(&text);
     for path in [
-        "disrupt", "plan", "score[0].name", "score[0].source.oci", "score[0].sha256", "score[0].mode", "score[0].colour",
-        "score[1].sha256", "score[1].onError", "score[1].limits.memoryMiB", "score[1].limits.cpu",
+        "disrupt",
+        "plan",
+        "score[0].name",
+        "score[0].source.oci",
+        "score[0].sha256",
+        "score[0].mode",
+        "score[0].colour",
+        "score[1].sha256",
+        "score[1].onError",
+        "score[1].limits.memoryMiB",
+        "score[1].limits.cpu",
     ] {
-        assert!(found.iter().any(|f| f.starts_with(&format!("policies.yaml: {path}: "))), "{path} is not in {found:#?}");
+        assert!(
+            found.iter().any(|f| f.starts_with(&format!("policies.yaml: {path}: "))),
+            "{path} is not in {found:#?}"
+        );
     }
     assert_eq!(found.len(), 11, "{found:#?}");
 }

@@ -91,7 +91,8 @@ fn join(first: Verdict, second: &Verdict) -> Verdict {
     let mut joined = Verdict { reasons: first.reasons, ..Verdict::default() };
     let offset = index(joined.reasons.len());
     joined.reasons.extend(second.reasons.iter().cloned());
-    let (mut reasons, mut more) = (first.reason.iter().copied(), second.reason.iter().map(|r| r.saturating_add(offset)));
+    let (mut reasons, mut more) =
+        (first.reason.iter().copied(), second.reason.iter().map(|r| r.saturating_add(offset)));
     for row in 0..first.dropped.end.len() {
         let (a, b) = (rows(&first.dropped).row(row), rows(&second.dropped).row(row));
         joined.dropped.member.extend_from_slice(a);

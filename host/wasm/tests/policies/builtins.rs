@@ -16,7 +16,8 @@ fn defaults_are_components_and_active() {
     assert_eq!(world.ask(&*host.current()).faults, Vec::<String>::new());
     let status = host.status();
     assert_eq!(status.revision, "defaults");
-    let of = |hook: &str| status.plugins.iter().find(|p| p.hooks == [hook]).map(|p| (p.name.as_str(), p.state, p.rounds));
+    let of =
+        |hook: &str| status.plugins.iter().find(|p| p.hooks == [hook]).map(|p| (p.name.as_str(), p.state, p.rounds));
     assert_eq!(of("filter"), Some(("constraints", PluginState::Active, 1)));
     assert_eq!(of("score"), Some(("price", PluginState::Active, 1)));
     assert_eq!(of("consolidate"), Some(("karpenter", PluginState::Active, 1)));
@@ -24,7 +25,13 @@ fn defaults_are_components_and_active() {
 
 #[test]
 fn a_gpu_type_is_not_used_and_cheapest_goes_first() {
-    let expected = ["m7i.large/us-east-1b", "c7i.large/us-east-1a", "c7i.large/us-east-1b", "m7i.large/us-east-1a", "m7i.large/us-east-1b"];
+    let expected = [
+        "m7i.large/us-east-1b",
+        "c7i.large/us-east-1a",
+        "c7i.large/us-east-1b",
+        "m7i.large/us-east-1a",
+        "m7i.large/us-east-1b",
+    ];
     assert_eq!(World::small().choices(&*HOST.current()), expected);
 }
 

@@ -43,7 +43,17 @@ impl Dice {
 impl World {
     /// Two plain types and a GPU type in two zones, on-demand, and a spot offering; one claim that may use all.
     pub fn small() -> Self {
-        let mut world = Self::with_symbols(&["default", "us-east-1a", "us-east-1b", "m7i", "m7i.large", "c7i", "c7i.large", "g5", "g5.xlarge"]);
+        let mut world = Self::with_symbols(&[
+            "default",
+            "us-east-1a",
+            "us-east-1b",
+            "m7i",
+            "m7i.large",
+            "c7i",
+            "c7i.large",
+            "g5",
+            "g5.xlarge",
+        ]);
         for (name, family, gpu) in [(6, 5, 0), (8, 7, 1), (4, 3, 0)] {
             world.add_type(name, family, gpu);
         }
@@ -215,7 +225,8 @@ impl World {
 
     /// List prices, rows in order.
     pub fn base(&self) -> Vec<i64> {
-        let price = |o: &u32| i64::try_from(self.catalog.offerings.price_micro_usd[*o as usize]).unwrap_or(COST_UNKNOWN);
+        let price =
+            |o: &u32| i64::try_from(self.catalog.offerings.price_micro_usd[*o as usize]).unwrap_or(COST_UNKNOWN);
         (0..self.candidates.set_of.len()).flat_map(|claim| self.row(claim).iter().map(price)).collect()
     }
 
