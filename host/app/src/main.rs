@@ -1,3 +1,5 @@
 //! The `mortise` binary.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    mortise::cli::run()
+}
