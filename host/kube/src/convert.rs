@@ -79,3 +79,6 @@ pub(crate) fn resources(list: &ResourceList, field: &str, problems: &mut Vec<Str
     }
     amounts
 }
+
+#[cfg(test)]
+mod tests;

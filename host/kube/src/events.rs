@@ -192,3 +192,6 @@ impl Recorder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,3 +131,6 @@ impl Leader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

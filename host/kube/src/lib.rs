@@ -22,3 +22,6 @@ pub mod record;
 pub mod state;
 pub mod status;
 pub mod watch;
+
+#[cfg(test)]
+mod testing;

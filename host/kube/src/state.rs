@@ -293,3 +293,6 @@ fn same_arc<T>(a: Option<&Arc<T>>, b: Option<&Arc<T>>) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -283,3 +283,6 @@ fn patch_of<K: Object>(before: &K, after: &K, part: Part) -> Result<Option<serde
     }
     Ok(Some(patch))
 }
+
+#[cfg(test)]
+mod tests;

@@ -183,3 +183,6 @@ impl Watches {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

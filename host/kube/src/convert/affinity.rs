@@ -42,11 +42,6 @@ pub fn requirement(strings: &mut Strings, field: &str, from: &Expression) -> Res
     if labels::is_restricted(key) {
         return Err(format!("{field}: label {key:?} is restricted and cannot be selected on"));
     }
-    if let Some(bad) = from.values.iter().find(|v| !label_value(v)) {
-        return Err(format!(
-            "{field}: {bad:?} is not a label value for {key:?} (at most {MAX_PART} of A-Z a-z 0-9 . _ -, alphanumeric at both ends)"
-        ));
-    }
     match operator {
         Operator::In if from.values.is_empty() => {
             return Err(format!("{field}: key {key:?} with operator In needs a value"));
@@ -64,6 +59,11 @@ pub fn requirement(strings: &mut Strings, field: &str, from: &Expression) -> Res
             }
         }
         _ => {}
+    }
+    if let Some(bad) = from.values.iter().find(|v| !label_value(v)) {
+        return Err(format!(
+            "{field}: {bad:?} is not a label value for {key:?} (at most {MAX_PART} of A-Z a-z 0-9 . _ -, alphanumeric at both ends)"
+        ));
     }
     let markets = labels::capacity_type::ALL;
     if key == labels::CAPACITY_TYPE
