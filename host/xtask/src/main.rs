@@ -4,6 +4,7 @@ mod chart;
 mod crdgen;
 mod files;
 mod layering;
+mod plugins;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -24,6 +25,8 @@ enum Task {
     Chart(chart::Args),
     /// Check the fences between the crates.
     Layering,
+    /// Build plugins to components and ConfigMaps.
+    Plugins(plugins::Args),
 }
 
 fn main() -> Result<()> {
@@ -31,5 +34,6 @@ fn main() -> Result<()> {
         Task::Crdgen(args) => crdgen::run(&args),
         Task::Chart(args) => chart::run(&args),
         Task::Layering => layering::check(),
+        Task::Plugins(args) => plugins::run(&args),
     }
 }

@@ -181,3 +181,23 @@ fn gzip_is_unpacked_and_the_digest_is_that_of_the_component() {
     map.binary_data.insert("zone.wasm".into(), gzip(&ZONE_DISCOUNT));
     host.admit(&map).unwrap();
 }
+
+#[test]
+fn the_example_config_maps_are_admitted() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/policies");
+    let mut admitted = 0;
+    for file in std::fs::read_dir(examples).unwrap().map(|f| f.unwrap().path()) {
+        if file.extension().is_none_or(|e| e != "yaml") {
+            continue;
+        }
+        let manifest: serde_json::Value = serde_norway::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let policies = manifest["data"]["policies.yaml"].as_str().unwrap().to_owned();
+        let mut map = mortise_wasm::ConfigMapData::default();
+        map.data.insert("policies.yaml".into(), policies);
+        let host = PolicyHost::new(HostSettings::default()).unwrap();
+        host.admit(&map).unwrap_or_else(|reasons| panic!("{}: {reasons:?}", file.display()));
+        assert_eq!(host.disruption_paused(), file.ends_with("disruption-paused.yaml"));
+        admitted += 1;
+    }
+    assert_eq!(admitted, 2);
+}
