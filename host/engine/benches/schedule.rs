@@ -12,12 +12,21 @@ use std::time::Instant;
 use criterion::{Criterion, Throughput};
 use mortise_engine::policy::NoPolicy;
 use mortise_engine::schedule::schedule;
-use mortise_engine::snapshot::Options;
+use mortise_engine::snapshot::{Options, Snapshot};
 
 /// Median milliseconds of some rounds, first round (catalogue not prepared yet) apart.
 fn plain() {
-    for pods in [1_000, 10_000, 50_000] {
-        let snapshot = workload::snapshot(pods);
+    let cases: Vec<(String, Snapshot)> = [1_000, 10_000, 50_000]
+        .map(|pods| (format!("{pods} pods in 20 shapes"), workload::snapshot(pods)))
+        .into_iter()
+        .chain([
+            ("10000 pods, a label apart".to_owned(), workload::labelled_apart(workload::snapshot(10_000))),
+            ("10000 pods in 10000 sizes".to_owned(), workload::sized_apart(workload::snapshot(10_000), 10_000)),
+            ("1000 pods beside 2000 nodes".to_owned(), workload::with_nodes(workload::snapshot(1_000), 2_000)),
+            ("10000 pods beside 5000 nodes".to_owned(), workload::with_nodes(workload::snapshot(10_000), 5_000)),
+        ])
+        .collect();
+    for (title, snapshot) in cases {
         let started = Instant::now();
         let first = schedule(&snapshot, &Options::default(), &NoPolicy);
         let cold = started.elapsed();
@@ -30,11 +39,11 @@ fn plain() {
             .collect();
         times.sort_by(f64::total_cmp);
         let placed: usize = first.claims.iter().map(|claim| claim.pods.len()).sum();
+        let on_nodes: usize = first.nominations.iter().map(|(_, pods)| pods.len()).sum();
         println!(
-            "{pods:>6} pods: {:8.2} ms (cold {:8.2} ms), {} placed on {} NodeClaims, {} not placed",
+            "{title:<30} {:8.2} ms (first {:7.2} ms): {placed} on {} NodeClaims, {on_nodes} on nodes, {} pending",
             times[times.len() / 2],
             cold.as_secs_f64() * 1000.0,
-            placed,
             first.claims.len(),
             first.unplaced.len(),
         );

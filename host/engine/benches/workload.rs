@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mortise_engine::catalog::{CapacityType, Catalog, InstanceType, Offering};
+use mortise_engine::node::Node;
 use mortise_engine::nodepool::NodePool;
 use mortise_engine::pod::{Pod, PodKey, PodShape};
 use mortise_engine::quantity::{MicroUsd, Resources};
@@ -196,4 +197,59 @@ fn shapes() -> Vec<Arc<PodShape>> {
             Arc::new(shape)
         })
         .collect()
+}
+
+/// The same pods, each with a label of its own, as a StatefulSet's have.
+pub(crate) fn labelled_apart(mut snapshot: Snapshot) -> Snapshot {
+    for pod in &mut snapshot.pending {
+        let mut shape = (*pod.shape).clone();
+        shape.labels.insert("statefulset.kubernetes.io/pod-name".into(), Arc::clone(&pod.key.name));
+        pod.shape = Arc::new(shape);
+    }
+    snapshot
+}
+
+/// The same pods with requests of so many sizes that hardly any two are equal.
+pub(crate) fn sized_apart(mut snapshot: Snapshot, sizes: usize) -> Snapshot {
+    for (at, pod) in snapshot.pending.iter_mut().enumerate() {
+        let mut shape = (*pod.shape).clone();
+        shape.requests.cpu_milli += i64::try_from(at % sizes).unwrap_or(0);
+        pod.shape = Arc::new(shape);
+    }
+    snapshot
+}
+
+/// With so many nodes of four CPUs that are full but for one pod in ten.
+pub(crate) fn with_nodes(mut snapshot: Snapshot, nodes: usize) -> Snapshot {
+    for at in 0..nodes {
+        let name: Arc<str> = format!("ip-10-0-{}-{}.ec2.internal", at / 256, at % 256).into();
+        let labels = [
+            (key::ZONE, ZONES[at % 4]),
+            (key::ARCH, "amd64"),
+            (key::OS, "linux"),
+            (key::CAPACITY_TYPE, "spot"),
+            (key::NODEPOOL, "default"),
+            (key::HOSTNAME, &*name),
+        ];
+        let resources =
+            |cpu_milli, gib: i64, pods| Resources { cpu_milli, memory: gib * GIB, pods, ..Resources::default() };
+        let node = Node {
+            node_name: Some(Arc::clone(&name)),
+            node_claim: Some(Arc::clone(&name)),
+            nodepool: Some("default".into()),
+            labels: labels.map(|(key, value)| (key.into(), value.into())).into(),
+            capacity: resources(4000, 16, 58),
+            allocatable: resources(3900, 15, 58),
+            used: if at % 10 == 0 { resources(2400, 8, 9) } else { resources(3800, 14, 10) },
+            daemon_used: resources(400, 0, 3),
+            launched: true,
+            registered: true,
+            initialized: true,
+            ready: true,
+            name: Arc::clone(&name),
+            ..Node::default()
+        };
+        snapshot.nodes.insert(name, Arc::new(node));
+    }
+    snapshot
 }

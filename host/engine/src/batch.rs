@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::pod::{PodKey, PodShape};
+use crate::pod::{PodKey, PodShape, Term};
+use crate::quantity::Resources;
+use crate::taint::Toleration;
 
 /// Pods to place, folded.
 #[derive(Debug, Default)]
@@ -25,16 +27,18 @@ pub(crate) struct Queued<'a> {
 }
 
 impl<'a> Batch<'a> {
+    /// `label_keys`: pod labels that tell groups apart; others play no part in placing.
+    ///
     /// Order: CPU request descending, memory request descending, oldest first, UID. A pod seen twice counts once.
-    pub(crate) fn new(pods: impl Iterator<Item = (&'a PodKey, &'a Arc<PodShape>, i64)>) -> Self {
+    pub(crate) fn new(pods: impl Iterator<Item = (&'a PodKey, &'a Arc<PodShape>, i64)>, label_keys: &[String]) -> Self {
         // By address first: the edge interns shapes, so most pods cost one look-up and no comparison of content.
         let mut by_address: HashMap<*const PodShape, u32> = HashMap::new();
-        let mut by_content: BTreeMap<&PodShape, u32> = BTreeMap::new();
+        let mut by_content: BTreeMap<Needs<'a>, u32> = BTreeMap::new();
         let mut shapes: Vec<&'a Arc<PodShape>> = Vec::new();
         let mut queue: Vec<Queued<'a>> = pods
             .map(|(key, shape, created_unix_ms)| {
                 let group = *by_address.entry(Arc::as_ptr(shape)).or_insert_with(|| {
-                    *by_content.entry(shape).or_insert_with(|| {
+                    *by_content.entry(Needs::new(shape, label_keys)).or_insert_with(|| {
                         shapes.push(shape);
                         crate::symbol::id_of(shapes.len() - 1)
                     })
@@ -86,6 +90,39 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// What placing and policies look at in a pod: without it, the pods of a StatefulSet, each with its name as a label,
+/// would be a group each.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Needs<'a> {
+    namespace: &'a str,
+    priority: i32,
+    requests: &'a Resources,
+    node_selector: &'a BTreeMap<Arc<str>, Arc<str>>,
+    required_affinity: &'a [Term],
+    preferred_affinity: &'a [(i32, Term)],
+    tolerations: &'a [Toleration],
+    volume_alternatives: &'a [Term],
+    unsupported: &'a [Arc<str>],
+    labels: Vec<(&'a Arc<str>, &'a Arc<str>)>,
+}
+
+impl<'a> Needs<'a> {
+    fn new(shape: &'a PodShape, label_keys: &[String]) -> Self {
+        Self {
+            namespace: &shape.namespace,
+            priority: shape.priority,
+            requests: &shape.requests,
+            node_selector: &shape.node_selector,
+            required_affinity: &shape.required_affinity,
+            preferred_affinity: &shape.preferred_affinity,
+            tolerations: &shape.tolerations,
+            volume_alternatives: &shape.volume_alternatives,
+            unsupported: &shape.unsupported,
+            labels: shape.labels.iter().filter(|(key, _)| label_keys.iter().any(|wanted| **wanted == ***key)).collect(),
+        }
+    }
+}
+
 /// Pods `from..to` of the queue, all of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -124,11 +161,11 @@ mod tests {
         let keys: Vec<PodKey> = ["a", "b", "c", "d", "e"].map(key).to_vec();
         let pods = [(0, &small, 5), (1, &wide, 9), (2, &small, 4), (3, &big, 9), (4, &small, 4)];
         let pods = pods.map(|(at, shape, created)| (&keys[at], shape, created));
-        let batch = Batch::new(pods.into_iter());
+        let batch = Batch::new(pods.into_iter(), &[]);
         assert_eq!(order(&batch), ["d", "b", "c", "e", "a"]);
         assert_eq!(batch.counts, [1, 1, 3]);
         assert_eq!(batch.runs().len(), 3);
-        let reversed = Batch::new(pods.into_iter().rev());
+        let reversed = Batch::new(pods.into_iter().rev(), &[]);
         assert_eq!(order(&reversed), order(&batch));
         assert_eq!(reversed.counts, batch.counts);
     }
@@ -137,7 +174,7 @@ mod tests {
     fn equal_shapes_fold_whether_shared_or_not() {
         let shapes = [shape(1, 1), shape(1, 1), shape(1, 2)];
         let keys = ["a", "b", "c", "d"].map(key);
-        let batch = Batch::new([(0, 0), (1, 0), (2, 1), (3, 2)].iter().map(|(k, s)| (&keys[*k], &shapes[*s], 0)));
+        let batch = Batch::new([(0, 0), (1, 0), (2, 1), (3, 2)].iter().map(|(k, s)| (&keys[*k], &shapes[*s], 0)), &[]);
         assert_eq!(batch.groups.len(), 2);
         assert_eq!(batch.counts, [1, 3]);
     }
@@ -146,6 +183,18 @@ mod tests {
     fn a_pod_named_twice_is_one() {
         let shape = shape(1, 1);
         let key = key("a");
-        assert_eq!(Batch::new([(&key, &shape, 0), (&key, &shape, 0)].into_iter()).pods.len(), 1);
+        assert_eq!(Batch::new([(&key, &shape, 0), (&key, &shape, 0)].into_iter(), &[]).pods.len(), 1);
+    }
+    #[test]
+    fn labels_tell_groups_apart_only_when_somebody_reads_them() {
+        let named = |name: &str| {
+            let labels = [("app", "db"), ("pod-name", name)].map(|(key, value)| (key.into(), value.into())).into();
+            Arc::new(PodShape { labels, ..(*shape(1, 1)).clone() })
+        };
+        let (keys, shapes) = (["a", "b"].map(key), ["db-0", "db-1"].map(named));
+        let groups = |label_keys: &[String]| {
+            Batch::new(keys.iter().zip(&shapes).map(|(key, shape)| (key, shape, 0)), label_keys).groups.len()
+        };
+        assert_eq!((groups(&[]), groups(&["app".into()]), groups(&["pod-name".into()])), (1, 1, 2));
     }
 }

@@ -3,6 +3,8 @@
 //! Implementations: components in the sandbox (`mortise-wasm`), their native twins, and [`NoPolicy`] for tests.
 
 mod ask;
+#[cfg(test)]
+pub(crate) mod scripted;
 mod tables;
 
 pub(crate) use ask::{filter_claims, score_claims};

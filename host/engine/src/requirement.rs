@@ -350,7 +350,8 @@ impl Requirements {
             .iter()
             .find(|(key, mine)| {
                 other.keys.get(*key).is_some_and(|theirs| {
-                    !mine.intersects(theirs) && !(mine.allows_absence() && theirs.allows_absence())
+                    let absent = mine.allows_absence() && theirs.allows_absence();
+                    !absent && !mine.intersects(theirs)
                 })
             })
             .map(|(key, _)| key)

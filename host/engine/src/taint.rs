@@ -65,8 +65,8 @@ impl Toleration {
 /// The first taint that no toleration covers. `PreferNoSchedule` counts like the others unless `ignore_preferred`.
 pub fn untolerated<'a>(taints: &'a [Taint], tolerations: &[Toleration], ignore_preferred: bool) -> Option<&'a Taint> {
     taints.iter().find(|taint| {
-        !(ignore_preferred && taint.effect == Effect::PreferNoSchedule)
-            && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
+        let ignored = ignore_preferred && taint.effect == Effect::PreferNoSchedule;
+        !ignored && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
     })
 }
 

@@ -169,7 +169,7 @@ proptest! {
         let result = schedule(&snapshot, &Options::default(), &NoPolicy);
         let again = schedule(&snapshot, &Options::default(), &NoPolicy);
         prop_assert_eq!(serde_json::to_string(&result).unwrap(), serde_json::to_string(&again).unwrap());
-        let mut shuffled = snapshot.clone();
+        let mut shuffled = snapshot;
         let mut state = seed | 1;
         let mut next = |len: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -195,7 +195,7 @@ proptest! {
     #[test]
     fn a_broken_pool_changes_nothing_for_the_others(snapshot in generate::snapshot()) {
         let before = schedule(&snapshot, &Options::default(), &NoPolicy);
-        let mut broken = snapshot.clone();
+        let mut broken = snapshot;
         let mut pool = (*broken.nodepools[0]).clone();
         pool.name = "zz-broken".into();
         pool.weight = 1000;

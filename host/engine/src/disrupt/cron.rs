@@ -52,7 +52,7 @@ impl FromStr for Cron {
         let [minutes, hours, days, months, weekdays] = fields.as_slice() else {
             return Err(fail(format!("it has {} fields instead of 5", fields.len())));
         };
-        let read = |field: &Field, text: &str| field.parse(text).map_err(|problem| fail(problem));
+        let read = |field: &Field, text: &str| field.parse(text).map_err(&fail);
         let (days, any_date) = read(&DAYS, days)?;
         let (weekdays, any_weekday) = read(&WEEKDAYS, weekdays)?;
         Ok(Self {

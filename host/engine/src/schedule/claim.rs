@@ -19,8 +19,14 @@ pub(crate) struct OpenClaim {
     pub(crate) used: Vec<i64>,
     /// Pods, as places in the queue.
     pub(crate) pods: Vec<u32>,
+    /// What it was charged against its NodePool's limits.
+    pub(crate) charged: Vec<i64>,
     /// Requirement sets that its requirements already contain, and groups whose filtered offerings are gone.
     absorbed: Vec<(u32, u32)>,
+    /// Most of each resource that a further pod may ask for, when last worked out; it only shrinks.
+    slack: Vec<i64>,
+    /// Requirement sets that it cannot take.
+    refused: Bits,
     /// minValues were lowered.
     pub(crate) min_values_relaxed: bool,
 }
@@ -51,7 +57,10 @@ impl OpenClaim {
             offerings: narrowed.offerings,
             used: vec![0; resources],
             pods: Vec::new(),
+            charged: Vec::new(),
             absorbed: vec![(set, group)],
+            slack: vec![i64::MAX; resources],
+            refused: Bits::default(),
             min_values_relaxed: false,
         }
     }
@@ -70,6 +79,9 @@ impl OpenClaim {
         from: u32,
         most: u32,
     ) -> u32 {
+        if self.surely_refuses(group, set) {
+            return 0;
+        }
         let known = self.absorbed.contains(&(set, group_id));
         let narrowed = if known {
             None
@@ -77,7 +89,12 @@ impl OpenClaim {
             let dropped = group.dropped_of(around.pool.view);
             match narrow(around, (&self.requirements, &self.types, &self.offerings), asked, dropped) {
                 Some(narrowed) => Some(narrowed),
-                None => return 0,
+                None => {
+                    if dropped.is_none() {
+                        self.refused.insert(set);
+                    }
+                    return 0;
+                }
             }
         };
         let (types, requirements) = match &narrowed {
@@ -86,6 +103,7 @@ impl OpenClaim {
         };
         let (count, fitting) = fit(around, requirements, &self.used, group, types, most);
         if count == 0 {
+            self.slack = self.slack(around.pool);
             return 0;
         }
         if let Some(narrowed) = narrowed {
@@ -101,6 +119,21 @@ impl OpenClaim {
         }
         self.pods.extend(from..from + count);
         count
+    }
+
+    /// It is known without looking closer that no pod of the group goes in with these requirements.
+    pub(crate) fn surely_refuses(&self, group: &Group<'_>, set: u32) -> bool {
+        self.refused.contains(set)
+            || group.asked.iter().any(|(at, amount)| self.slack.get(*at).is_some_and(|slack| amount > slack))
+    }
+
+    /// Of each resource, what the roomiest type has left.
+    fn slack(&self, pool: &Pool<'_>) -> Vec<i64> {
+        let left = |(column, used): (&Vec<i64>, &i64)| {
+            let most = self.types.iter().filter_map(|of_type| column.get(of_type as usize)).max();
+            most.map_or(-1, |most| most.saturating_sub(*used))
+        };
+        pool.room.iter().zip(&self.used).map(left).collect()
     }
 }
 

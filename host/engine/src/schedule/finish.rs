@@ -34,6 +34,9 @@ pub(crate) struct Finisher<'r, 'a> {
     pub(crate) round: &'r Round,
 }
 
+/// What makes two claims the same to policies: NodePool, offerings, requests, number of pods, minValues.
+type RowKey = (usize, Bits, Vec<i64>, u32, Vec<u32>);
+
 /// What became of one claim.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
@@ -41,6 +44,13 @@ pub(crate) enum Outcome {
     Launch(Arc<Vec<Ranked>>, Arc<Vec<u32>>, SymbolSet, bool),
     /// Nothing is left to launch: why, and the offerings that policies removed.
     Rejected(Blocker, Bits),
+}
+
+impl Outcome {
+    /// Rejected by a policy that removed offerings: without those the pods may find another place.
+    pub(crate) fn leaves_another_way(&self) -> bool {
+        matches!(self, Self::Rejected(_, removed) if !removed.is_empty())
+    }
 }
 
 impl Finisher<'_, '_> {
@@ -51,7 +61,7 @@ impl Finisher<'_, '_> {
 
     /// Asks filters and scorers about every claim; equal claims are one row.
     pub(crate) fn judge(&self, claims: &mut [OpenClaim], policies: &mut dyn PolicyRound) -> Vec<Outcome> {
-        let mut rows: BTreeMap<(usize, Bits, Vec<i64>, u32, Vec<u32>), usize> = BTreeMap::new();
+        let mut rows: BTreeMap<RowKey, usize> = BTreeMap::new();
         let mut row_of = Vec::with_capacity(claims.len());
         let mut columns = Claims::default();
         let mut candidates: Vec<(usize, Bits)> = Vec::new();

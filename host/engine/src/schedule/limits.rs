@@ -56,14 +56,28 @@ impl Remaining {
     }
 
     /// Charges a new node that may be any of these types: for each resource the largest, so that whatever is launched
-    /// the limit holds.
-    pub(crate) fn charge(&mut self, capacity: &ResourceColumns, types: &Bits) {
-        for (name, left) in &mut self.resources {
-            if let Some(column) = capacity.get(name) {
-                let largest = types.iter().filter_map(|of_type| column.get(of_type as usize)).max();
-                *left = left.saturating_sub(largest.copied().unwrap_or(0));
-            }
-        }
+    /// the limit holds. Returns what was charged, for [`Self::refund`].
+    pub(crate) fn charge(&mut self, capacity: &ResourceColumns, types: &Bits) -> Vec<i64> {
         self.nodes = self.nodes.map(|nodes| nodes - 1);
+        let largest = |name: &str| {
+            let column = capacity.get(name)?;
+            types.iter().filter_map(|of_type| column.get(of_type as usize)).max().copied()
+        };
+        self.resources
+            .iter_mut()
+            .map(|(name, left)| {
+                let charged = largest(name).unwrap_or(0);
+                *left = left.saturating_sub(charged);
+                charged
+            })
+            .collect()
+    }
+
+    /// Takes back one charge.
+    pub(crate) fn refund(&mut self, charged: &[i64]) {
+        self.nodes = self.nodes.map(|nodes| nodes + 1);
+        for ((_, left), charged) in self.resources.iter_mut().zip(charged) {
+            *left = left.saturating_add(*charged);
+        }
     }
 }

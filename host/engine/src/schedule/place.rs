@@ -1,15 +1,17 @@
 //! Placing the queue: existing nodes, then claims of this round, then new claims, relaxing step by step.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use super::claim::{Narrowed, OpenClaim, Surroundings, first_unmet, fit, narrow};
 use super::existing::ExistingNodes;
 use super::finish::Outcome;
 use super::group::{Group, RequirementSets};
 use super::pool::Pool;
+use super::unplaced::Rejected;
 use crate::batch::{Batch, Run};
 use crate::catalog::View;
-use crate::symbol::{Symbols, id_of};
+use crate::symbol::{Bits, Symbols, id_of};
 use crate::taint::untolerated;
 
 /// The state of one round's placing.
@@ -93,16 +95,29 @@ impl Placer<'_, '_> {
         0
     }
 
-    /// Takes back the claims that policies left nothing: their pods come back as runs, and their groups lose the
-    /// offerings that were removed. The other claims stay open.
-    pub(crate) fn withdraw(&mut self, claims: Vec<OpenClaim>, outcomes: &[Outcome], batch: &Batch<'_>) -> Vec<Run> {
-        let mut back = Vec::new();
+    /// Takes back the claims that cannot be launched. If the pods of one may find another way (`retry`), they come back
+    /// as runs and their groups lose the offerings that policies removed; otherwise they are rejected. The other claims
+    /// stay open.
+    pub(crate) fn withdraw(
+        &mut self,
+        claims: Vec<OpenClaim>,
+        outcomes: &[Outcome],
+        (retry, batch): (bool, &Batch<'_>),
+        rejected: &mut Vec<Rejected>,
+    ) -> Vec<Run> {
+        let mut back: Vec<Run> = Vec::new();
         for (claim, outcome) in claims.into_iter().zip(outcomes) {
-            let Outcome::Rejected(_, removed) = outcome else {
+            let Outcome::Rejected(blocker, removed) = outcome else {
                 self.claims.push(claim);
                 continue;
             };
-            let view = self.pools.get(claim.pool).map_or(0, |pool| pool.view);
+            let Some(pool) = self.pools.get_mut(claim.pool) else { continue };
+            let view = pool.view;
+            pool.limits.refund(&claim.charged);
+            if !(retry && outcome.leaves_another_way()) {
+                rejected.push((claim.pods, Arc::clone(&pool.source.name), blocker.clone()));
+                continue;
+            }
             for at in claim.pods {
                 let Some(pod) = batch.pods.get(at as usize) else { continue };
                 match back.last_mut() {
@@ -114,10 +129,11 @@ impl Placer<'_, '_> {
                 }
             }
         }
-        // Indexes of claims moved: what is remembered about them is void.
+        // Indexes of claims moved and limits came back: what is remembered about both is void.
         for level in self.groups.iter_mut().flat_map(|group| &mut group.levels) {
             level.claims.clear();
             level.claims_seen = 0;
+            level.dead_pools = Bits::default();
         }
         back
     }
@@ -148,12 +164,17 @@ impl Placer<'_, '_> {
         let Some(group) = self.groups.get_mut(run.group as usize) else { return 0 };
         let Some(level) = group.levels.get_mut(level_at) else { return 0 };
         let mut heap = std::mem::take(&mut level.claims);
-        while (level.claims_seen as usize) < self.claims.len() {
-            heap.push(Reverse((0, level.claims_seen)));
-            level.claims_seen += 1;
-        }
-        let group = &self.groups[run.group as usize];
-        let level = &group.levels[level_at];
+        let first_new = level.claims_seen;
+        level.claims_seen = id_of(self.claims.len());
+        let Some(group) = self.groups.get(run.group as usize) else { return 0 };
+        let Some(level) = group.levels.get(level_at) else { return 0 };
+        let unseen = self.claims.iter().enumerate().skip(first_new as usize);
+        // Claims that are known to be too full are not even queued: there may be many, and many groups.
+        heap.extend(
+            unseen
+                .filter(|(_, claim)| !level.alternatives.iter().all(|set| claim.surely_refuses(group, *set)))
+                .map(|(at, claim)| Reverse((claim.len(), id_of(at)))),
+        );
         let mut placed = 0;
         while let Some(Reverse((seen, at))) = heap.pop() {
             let Some(claim) = self.claims.get_mut(at as usize) else { continue };
@@ -200,11 +221,11 @@ impl Placer<'_, '_> {
             if level.dead_pools.contains(id_of(pool_at)) {
                 continue;
             }
-            if let Some(claim) = self.open(run, level_at, pool_at) {
+            if let Some(mut claim) = self.open(run, level_at, pool_at) {
                 if let Some(pool) = self.pools.get_mut(pool_at)
                     && let Some(view) = self.views.get(pool.view)
                 {
-                    pool.limits.charge(&view.columns.capacity, &claim.types);
+                    claim.charged = pool.limits.charge(&view.columns.capacity, &claim.types);
                 }
                 self.claims.push(claim);
                 return 1;

@@ -10,7 +10,7 @@ impl Bits {
     /// Every index below `len`.
     pub(crate) fn all(len: usize) -> Self {
         let mut words = vec![u64::MAX; len / 64];
-        if len % 64 != 0 {
+        if !len.is_multiple_of(64) {
             words.push((1 << (len % 64)) - 1);
         }
         Self { words }

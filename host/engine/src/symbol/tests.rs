@@ -43,7 +43,7 @@ proptest! {
         let mut symbols = Symbols::default();
         let (a, b) = (SymbolSet::new(&left, &mut symbols), SymbolSet::new(&right, &mut symbols));
         let (ta, tb) = (Requirements::new(&left), Requirements::new(&right));
-        prop_assert_eq!(to_text(&a, &symbols), ta.clone());
+        prop_assert_eq!(&to_text(&a, &symbols), &ta);
         let well_known: Bits = symbols.find_key("k0").into_iter().collect();
         prop_assert_eq!(
             a.compatible(&b, &well_known, &symbols).is_ok(),
@@ -51,7 +51,7 @@ proptest! {
         );
         let mut both = a.clone();
         both.extend(&b, &symbols);
-        let mut text = ta.clone();
+        let mut text = ta;
         text.extend(&tb);
         // Which of several contradictions is named depends on the order of keys.
         prop_assert_eq!(both.contradiction().is_some(), text.contradiction.is_some());
