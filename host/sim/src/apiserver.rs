@@ -3,7 +3,7 @@
 //!
 //! What it does not do: authentication and authorisation (everyone may do everything), CEL rules and conversion webhooks
 //! of CustomResourceDefinitions (only the storage version is served), admission plugins beyond the defaults of
-//! `defaults`, protobuf, pod logs/exec/port-forward, and immutability checks of built-in kinds. Its tests
+//! `defaults`, answers in protobuf, pod logs/exec/port-forward, and immutability checks of built-in kinds. Its tests
 //! run the same client that the controller uses.
 
 mod admit;
@@ -20,6 +20,7 @@ pub(crate) mod ids;
 mod managed;
 mod openapi;
 mod patch;
+mod protobuf;
 mod read;
 mod represent;
 pub(crate) mod request;

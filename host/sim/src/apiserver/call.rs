@@ -109,6 +109,7 @@ impl Call {
         let value: Value = match media {
             "" | "application/json" => serde_json::from_slice(&self.body).map_err(|e| bad(&e))?,
             "application/yaml" => serde_norway::from_slice(&self.body).map_err(|e| bad(&e))?,
+            super::protobuf::MEDIA_TYPE => super::protobuf::decode(&self.body)?,
             other => return Err(ApiError::unsupported_media_type(other, "application/json, application/yaml")),
         };
         if value.is_object() { Ok(value) } else { Err(ApiError::bad_request("error decoding the body: not an object")) }
