@@ -42,6 +42,17 @@ pub enum Blocker {
         /// A similar key or value that exists, when the one asked looks like a typing error.
         hint: Option<Arc<str>>,
     },
+    /// The pod asks for more of one resource than any instance type of the pool has, DaemonSets taken off.
+    TooLarge {
+        /// Resource.
+        resource: Arc<str>,
+        /// What the pod asks for, as Kubernetes writes it.
+        asked: Arc<str>,
+        /// The most that an instance type has.
+        largest: Arc<str>,
+        /// What may have been meant.
+        hint: Option<Arc<str>>,
+    },
     /// No instance type is left. Counts of types removed, by cause.
     NoInstanceType {
         /// Types considered.
@@ -122,6 +133,10 @@ impl fmt::Display for Blocker {
                     separator = ", ";
                 }
                 Ok(())
+            }
+            Self::TooLarge { resource, asked, largest, hint } => {
+                write!(f, "{asked} of {resource} is asked for, the largest instance type has {largest}")?;
+                hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
             }
             Self::Limit(resource) => write!(f, "its limit on {resource} would be exceeded"),
             Self::MinValues(key) => write!(f, "minValues on {key} cannot be met"),

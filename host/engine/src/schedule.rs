@@ -5,11 +5,13 @@
 //!                 filters ┘ (admit_pods)                          filters, scorers ┘ (admit_claims, evaluate)
 //! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::batch::Batch;
 use crate::decision::Schedule;
 use crate::node::{Node, NodePod};
+use crate::pod::{PodKey, PodShape};
 use crate::policy::PolicySet;
 use crate::snapshot::{Options, Snapshot};
 use crate::symbol::Symbols;
@@ -38,7 +40,7 @@ pub(crate) use reason::{by_policy, requirement as requirement_blocker};
 pub(crate) use round::{begin_tables, offering_of, round_of};
 
 use amounts::ResourceNames;
-use existing::ExistingNodes;
+use existing::{ExistingNodes, InFlight};
 use finish::{Finisher, Outcome};
 use group::{Group, RequirementSets};
 use hooks::{admit_pods, estimate, pod_columns};
@@ -63,7 +65,9 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
     let (views, by_name) = views(snapshot, &mut symbols);
     let requests = batch.groups.iter().map(|shape| &shape.requests);
     let resources = ResourceNames::new(requests.chain(snapshot.daemons.iter().map(|daemon| &daemon.requests)));
-    let (mut pools, pool_reasons) = pools(snapshot, options, (&views, &by_name), &resources, &mut symbols);
+    let mut in_flight = InFlight::default();
+    let (mut pools, pool_reasons) =
+        pools(snapshot, options, (&views, &by_name, &mut in_flight), &resources, &mut symbols);
     let preferred_taints =
         pools.iter().any(|pool| pool.source.taints.iter().any(|taint| taint.effect == Effect::PreferNoSchedule));
     let mut sets = RequirementSets::default();
@@ -81,8 +85,8 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         asked_keys.or(&daemon_requirements(daemon, 0, &mut symbols).iter().map(|(key, _)| key).collect());
     }
     let nodes = snapshot.nodes.iter().map(|(name, node)| (name, &**node));
-    let mut nodes =
-        ExistingNodes::new(nodes, (&by_name, &views), &snapshot.daemons, &asked_keys, &resources, &mut symbols);
+    let around = (&by_name, views.as_slice(), &mut in_flight);
+    let mut nodes = ExistingNodes::new(nodes, around, &snapshot.daemons, &asked_keys, &resources, &mut symbols);
 
     let mut tables = begin_tables(snapshot, &views, &by_name);
     let pod_columns = pod_columns(&groups, policies, &mut tables);
@@ -141,13 +145,17 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
 }
 
 /// Pending pods, and those of nodes that are going away that need another place.
-fn pods_to_place(snapshot: &Snapshot) -> impl Iterator<Item = (&crate::pod::PodKey, &Arc<crate::pod::PodShape>, i64)> {
+fn pods_to_place(snapshot: &Snapshot) -> impl Iterator<Item = (&PodKey, &Arc<PodShape>, i64)> {
+    let moving = || {
+        snapshot.nodes.values().filter(|node| node.deleting).flat_map(|node| {
+            let needs_place = |pod: &&NodePod| needs_another_place(pod) && !pod.do_not_disrupt && !pod.fully_blocked;
+            node.pods.iter().filter(needs_place).map(|pod| (&pod.key, &pod.shape, 0))
+        })
+    };
+    // A pod that the edge reports twice, bound and pending, is one pod.
+    let bound: BTreeSet<&PodKey> = moving().map(|(key, ..)| key).collect();
     let pending = snapshot.pending.iter().map(|pod| (&pod.key, &pod.shape, pod.created_unix_ms));
-    let moving = snapshot.nodes.values().filter(|node| node.deleting).flat_map(|node| {
-        let needs_place = |pod: &&NodePod| needs_another_place(pod) && !pod.do_not_disrupt && !pod.fully_blocked;
-        node.pods.iter().filter(needs_place).map(|pod| (&pod.key, &pod.shape, 0))
-    });
-    pending.chain(moving)
+    pending.filter(move |(key, ..)| bound.is_empty() || !bound.contains(key)).chain(moving())
 }
 
 /// The pod would come back elsewhere: it is active, or terminating and owned by a StatefulSet.
@@ -155,7 +163,7 @@ pub(crate) fn needs_another_place(pod: &NodePod) -> bool {
     !pod.terminating || pod.stateful
 }
 
-fn nominations(nodes: &ExistingNodes<'_>, batch: &Batch<'_>) -> Vec<(Arc<str>, Vec<crate::pod::PodKey>)> {
+fn nominations(nodes: &ExistingNodes<'_>, batch: &Batch<'_>) -> Vec<(Arc<str>, Vec<PodKey>)> {
     let key = |at: &u32| batch.pods.get(*at as usize).map(|pod| pod.key.clone());
     let used = nodes.nodes.iter().filter(|node| !node.pods.is_empty());
     used.map(|node| (Arc::clone(node.name), node.pods.iter().filter_map(key).collect())).collect()

@@ -10,6 +10,7 @@ use crate::node::Node;
 use crate::nodepool::NodePool;
 use crate::pod::PodShape;
 use crate::quantity::Resources;
+use crate::requirement::Requirement;
 use crate::symbol::{Bits, KeyId, SymbolSet, Symbols, ValueId};
 use crate::taint::{Taint, Toleration, untolerated};
 
@@ -42,7 +43,7 @@ impl<'a> ExistingNodes<'a> {
     /// `asked_keys`: every key that a requirement of the round names.
     pub(crate) fn new(
         nodes: impl Iterator<Item = (&'a Arc<str>, &'a Node)>,
-        (pools, views): (&PoolsByName<'_>, &[View<'_>]),
+        (pools, views, in_flight): (&PoolsByName<'_>, &[View<'_>], &mut InFlight<'a>),
         daemons: &[Arc<PodShape>],
         asked_keys: &Bits,
         resources: &ResourceNames,
@@ -63,18 +64,18 @@ impl<'a> ExistingNodes<'a> {
             let mut allocatable = node.allocatable.clone();
             let mut open = None;
             if !node.launched && !node.requirements.is_empty() {
-                let mut set = SymbolSet::new(&node.requirements, symbols);
+                let becoming = in_flight.of(node, pools.find(node, views), symbols);
+                if allocatable.is_zero() {
+                    allocatable.clone_from(&becoming.allocatable);
+                }
+                let mut set = becoming.requirements.clone();
                 for (key, value) in &node.labels {
                     set.add_label(key, value, symbols);
                 }
                 if let Some((_, view)) = pools.find(node, views) {
-                    let types = candidate_types(view, &set);
-                    if allocatable.is_zero() {
-                        allocatable = least_allocatable(view, &types);
-                    }
                     for key in asked_keys.iter() {
                         if set.get(key).is_none()
-                            && let Some(union) = view.union(key, &types)
+                            && let Some(union) = view.union(key, &becoming.types)
                         {
                             set.set(key, union);
                         }
@@ -169,33 +170,60 @@ pub(crate) struct PoolsByName<'a> {
 }
 
 impl<'a> PoolsByName<'a> {
-    pub(crate) fn find<'v, 'c>(&self, node: &Node, views: &'v [View<'c>]) -> Option<(&'a Arc<NodePool>, &'v View<'c>)> {
-        let (pool, view) = self.pools.get(node.nodepool.as_deref()?)?;
-        Some((pool, views.get(*view)?))
+    /// Index and view of the catalogue of a node's pool.
+    pub(crate) fn find<'v, 'c>(&self, node: &Node, views: &'v [View<'c>]) -> Option<(usize, &'v View<'c>)> {
+        let (_, view) = self.pools.get(node.nodepool.as_deref()?)?;
+        Some((*view, views.get(*view)?))
     }
 }
 
-/// Types that an unlaunched claim may become.
-fn candidate_types(view: &View<'_>, requirements: &SymbolSet) -> Bits {
-    view.matching(requirements).0
+/// What unlaunched claims may become. Claims of one burst ask for the same, so it is worked out once for each distinct
+/// list of requirements.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight<'a> {
+    known: BTreeMap<(Option<usize>, &'a [Requirement]), Becoming>,
 }
 
-/// What every one of these types has.
-fn least_allocatable(view: &View<'_>, types: &Bits) -> Resources {
-    let of = |at: u32| view.catalog.types.get(at as usize).map(|of_type| &of_type.allocatable);
-    let mut rows = types.iter().filter_map(of);
-    let first = rows.next().cloned().unwrap_or_default();
-    rows.fold(first, |least, row| least.elementwise_min(row))
+/// What an unlaunched claim may become.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Becoming {
+    requirements: SymbolSet,
+    types: Bits,
+    /// What every one of its types has.
+    allocatable: Resources,
+    /// The most that one of its types has, resource by resource.
+    capacity: Resources,
 }
 
-/// What a node counts against its NodePool's limits: its capacity, or, while nothing is launched and the capacity is
-/// unknown, the largest that its claim may still become.
-pub(crate) fn charged_capacity(node: &Node, view: Option<&View<'_>>, symbols: &mut Symbols) -> Resources {
-    if node.launched || !node.capacity.is_zero() {
-        return node.capacity.clone();
+impl<'a> InFlight<'a> {
+    fn of(&mut self, node: &'a Node, pool: Option<(usize, &View<'_>)>, symbols: &mut Symbols) -> &Becoming {
+        let key = (pool.map(|(at, _)| at), node.requirements.as_slice());
+        self.known.entry(key).or_insert_with(|| {
+            let requirements = SymbolSet::new(&node.requirements, symbols);
+            let Some((_, view)) = pool else { return Becoming { requirements, ..Becoming::default() } };
+            let types = view.matching(&requirements).0;
+            let all = || types.iter().filter_map(|at| view.catalog.types.get(at as usize));
+            let first = all().next().map(|of_type| of_type.allocatable.clone()).unwrap_or_default();
+            Becoming {
+                allocatable: all().fold(first, |least, of_type| least.elementwise_min(&of_type.allocatable)),
+                capacity: all().fold(Resources::default(), |most, of_type| most.elementwise_max(&of_type.capacity)),
+                requirements,
+                types,
+            }
+        })
     }
-    let Some(view) = view else { return node.capacity.clone() };
-    let types = candidate_types(view, &SymbolSet::new(&node.requirements, symbols));
-    let of = |at: u32| view.catalog.types.get(at as usize).map(|of_type| &of_type.capacity);
-    types.iter().filter_map(of).fold(Resources::default(), |most, row| most.elementwise_max(row))
+
+    /// What a node counts against its NodePool's limits: its capacity, or, while nothing is launched and the capacity is
+    /// unknown, the largest that its claim may still become.
+    pub(crate) fn charged_capacity(
+        &mut self,
+        node: &'a Node,
+        pool: Option<(usize, &View<'_>)>,
+        symbols: &mut Symbols,
+    ) -> Resources {
+        if node.launched || !node.capacity.is_zero() || pool.is_none() {
+            return node.capacity.clone();
+        }
+        self.of(node, pool, symbols).capacity.clone()
+    }
 }

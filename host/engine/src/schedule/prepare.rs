@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::PoolsByName;
 use super::amounts::ResourceNames;
-use super::existing::charged_capacity;
+use super::existing::InFlight;
 use super::limits::Remaining;
 use super::pool::Pool;
 use crate::catalog::View;
@@ -54,15 +54,14 @@ pub(crate) fn views<'a>(snapshot: &'a Snapshot, symbols: &mut Symbols) -> (Vec<V
 pub(crate) fn pools<'a>(
     snapshot: &'a Snapshot,
     options: &Options,
-    (views, by_name): (&[View<'a>], &PoolsByName<'a>),
+    (views, by_name, in_flight): (&[View<'a>], &PoolsByName<'a>, &mut InFlight<'a>),
     resources: &ResourceNames,
     symbols: &mut Symbols,
 ) -> (Vec<Pool<'a>>, Vec<(Arc<str>, PoolReason)>) {
     let mut charged: BTreeMap<&str, Vec<Resources>> = BTreeMap::new();
     for node in snapshot.nodes.values().filter(|node| !node.deleting) {
         if let Some(pool) = node.nodepool.as_deref() {
-            let view = by_name.find(node, views).map(|(_, view)| view);
-            charged.entry(pool).or_default().push(charged_capacity(node, view, symbols));
+            charged.entry(pool).or_default().push(in_flight.charged_capacity(node, by_name.find(node, views), symbols));
         }
     }
     let mut pools = Vec::new();

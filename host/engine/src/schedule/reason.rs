@@ -7,6 +7,7 @@ use super::claim::{Surroundings, first_unmet, narrow};
 use super::group::Group;
 use crate::catalog::View;
 use crate::explain::Blocker;
+use crate::quantity::display_amount;
 use crate::requirement::{key, similar};
 use crate::symbol::{Bits, KeyId, SymbolSet, Symbols, ValueSet, id_of};
 use crate::taint::untolerated;
@@ -35,6 +36,9 @@ pub(crate) fn why(
         return requirement(key, &values, own, around.view, &pool.source.name, around.symbols);
     }
     if let Some(blocker) = impossible_value(around, &asked) {
+        return blocker;
+    }
+    if let Some(blocker) = too_large(pool, group, &resource_name) {
         return blocker;
     }
     let considered = pool.types.len();
@@ -80,6 +84,28 @@ pub(crate) fn why(
         return Blocker::MinValues(around.symbols.key_name(key));
     }
     lost.blocker(considered, considered, 0, None)
+}
+
+/// A resource of which no type of the pool has enough, whatever else the pod needs.
+fn too_large(
+    pool: &super::pool::Pool<'_>,
+    group: &Group<'_>,
+    resource_name: impl Fn(usize) -> Option<Arc<str>>,
+) -> Option<Blocker> {
+    /// A million CPUs: `1M` was written for `1m`.
+    const SUSPICIOUS_CPU_MILLI: i64 = 1_000_000_000;
+    group.asked.iter().find_map(|(resource, amount)| {
+        let column = pool.room.get(*resource)?;
+        let largest = pool.types.iter().filter_map(|of_type| column.get(of_type as usize)).max().copied()?;
+        let name = resource_name(*resource)?;
+        let typo = &*name == "cpu" && *amount >= SUSPICIOUS_CPU_MILLI;
+        (*amount > largest).then(|| Blocker::TooLarge {
+            asked: display_amount(&name, *amount).into(),
+            largest: display_amount(&name, largest.max(0)).into(),
+            resource: name,
+            hint: typo.then(|| "M is a million, m a thousandth".into()),
+        })
+    })
 }
 
 /// Types lost, by cause.
