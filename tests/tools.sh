@@ -19,6 +19,7 @@ KWOK=v0.8.0
 HELM=v3.22.0
 MOTO=5.2.5
 KARPENTER=v1.15.0
+KARPENTER_GO=go1.27.3
 CARGO_DENY=0.19.0
 
 say() { printf 'tools: %s\n' "$*" >&2; }
@@ -71,14 +72,15 @@ moto() {
 # The original that `make bench` measures beside ours: a program of its own, built from its published module.
 karpenter() {
   need go "install Go 1.26 or newer (it builds karpenter)"
-  local source=$here/controlplane/karpenter what
+  local source=$here/controlplane/karpenter what module
   what="$(cat "$source/go.sum" "$source/go.mod" | sha256sum | cut -d' ' -f1) $KARPENTER"
   if [ -x "$bin/karpenter-kwok" ] && fresh karpenter "$what"; then return; fi
   say "building karpenter $KARPENTER with its KWOK provider"
+  # It wants a newer Go than the rest, which Go fetches as a module.
+  local -x GOTOOLCHAIN=$KARPENTER_GO
   (cd "$source" && go build -mod=readonly -trimpath -ldflags "-s -w" -o "$bin/karpenter-kwok.new" sigs.k8s.io/karpenter/kwok)
   mv "$bin/karpenter-kwok.new" "$bin/karpenter-kwok"
   rm -rf "$cache/karpenter-crds" && mkdir -p "$cache/karpenter-crds"
-  local module
   module=$(cd "$source" && go list -mod=readonly -m -f '{{.Dir}}' sigs.k8s.io/karpenter)
   cp "$module"/kwok/charts/crds/*.yaml "$module"/kwok/apis/crds/*.yaml "$cache/karpenter-crds/"
   chmod -R u+w "$cache/karpenter-crds"

@@ -14,6 +14,7 @@ mod objects;
 mod pools;
 mod roles;
 mod runner;
+mod swap;
 mod world;
 
 use runner::{Case, case};
@@ -52,6 +53,7 @@ async fn main() -> std::process::ExitCode {
         case!(drain::a_budget_that_allows_nothing_holds_one_node_only),
         case!(drain::do_not_disrupt_keeps_an_otherwise_empty_node),
         case!(drain::a_machine_that_never_joins_does_not_count_as_capacity_for_ever),
+        case!(swap::policies_are_swapped_under_load),
         case!(roles::hold_what_was_used_and_nothing_else),
     ];
     runner::run(&cases).await
