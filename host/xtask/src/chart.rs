@@ -5,7 +5,8 @@
 //! - every value is used in a template, and templates use no value that is not there;
 //! - every setting of the binary can be set by a value, or is in the list of those set through `controller.env`, with
 //!   the same default; the chart sets no variable that the binary does not know;
-//! - NOTES.txt warns of exactly the feature gates that the binary accepts without acting on them;
+//! - NOTES.txt warns of exactly the feature gates and settings that the binary accepts without acting on them;
+//! - every value of Karpenter's chart is there;
 //! - no RBAC rule has a wildcard.
 
 mod settings;
@@ -18,13 +19,16 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::files;
-use settings::Settings;
+use settings::{GATES, Settings};
 use templates::Templates;
 
 /// The chart.
 const CHART: &str = "charts/mortise";
 /// Where the binary lists its settings.
 const TABLE: &str = "host/app/src/settings/table.rs";
+
+/// Every value of Karpenter's chart.
+const THEIRS: &str = "tests/fixtures/chart/every-karpenter-value.yaml";
 
 /// Settings without a value of their own, as in Karpenter's chart: set through `controller.env`.
 const THROUGH_ENV: &[&str] = &[
@@ -91,11 +95,26 @@ fn differences() -> Result<Vec<String>> {
             found.push(format!("{key} is {chart:?} by default, but {name} is {binary:?} in the binary"));
         }
     }
-    let off: BTreeSet<String> = settings.gates_not_acted_on();
-    let warned = templates.gates_warned_of();
-    let switchable = values::under(&in_values, "settings.featureGates.");
-    compare("gates not acted on", &off, "gates that NOTES.txt warns of", &warned, &mut found);
-    compare("gates of the binary", &settings.gates(), "settings.featureGates", &switchable, &mut found);
+    for (_, list) in GATES {
+        let object = format!("settings.{list}");
+        let (idle, warned) = (settings.gates_not_acted_on(list), templates.warned_of(&object));
+        compare("gates not acted on", &idle, "gates that NOTES.txt warns of", &warned, &mut found);
+        let switchable = values::under(&in_values, &format!("{object}."));
+        compare("gates of the binary", &settings.gates(list), &object, &switchable, &mut found);
+    }
+    for (name, key) in templates.assignments() {
+        let warned = templates.warned_of("settings").contains(key.rsplit('.').next().unwrap_or(&key));
+        if settings.is_idle(&name) && !templates.notes_name(&key) {
+            found.push(format!("NOTES.txt does not say that {key} is not acted on yet"));
+        }
+        if !settings.is_idle(&name) && warned {
+            found.push(format!("NOTES.txt says that {key} is not acted on yet, but the binary does"));
+        }
+    }
+    let theirs: Value = serde_norway::from_str(&files::read(THEIRS)?)?;
+    for key in values::of_defaults(&theirs, &schema).difference(&in_schema) {
+        found.push(format!("{key} is a value of Karpenter's chart ({THEIRS}) but not of this one"));
+    }
     found.extend(templates.wildcards());
     Ok(found)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{FieldError, Findings, joined, kubelet};
 use crate::ec2nodeclass::{AmiFamily, EC2NodeClass, EC2NodeClassSpec, ManagedKubelet};
-use crate::labels;
+use crate::{annotations, labels};
 
 /// An EC2NodeClass that cannot be launched with, as `ValidationSucceeded=False` says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +28,14 @@ impl ClassError {
 pub fn ec2_node_class(class: &EC2NodeClass, expressions: bool) -> (Option<ClassError>, Findings) {
     let spec = &class.spec;
     let mut findings = Findings::default();
-    let stages: [(&'static str, Vec<FieldError>); 4] = [
+    let sharing = class.metadata.annotations.as_ref().and_then(|map| map.get(annotations::NVIDIA_CONSUMABLE_CAPACITY));
+    let (unreadable, unsupported) = sharing.map(|text| gpu_sharing(text)).unwrap_or_default();
+    let stages: [(&'static str, Vec<FieldError>); 6] = [
         ("InvalidKubeletConfiguration", kubelet::structure(&spec.kubelet)),
         ("KubeletExpressionsDisabled", if expressions { Vec::new() } else { kubelet::expressions(&spec.kubelet) }),
         ("UnsupportedKubeletConfiguration", unsupported_kubelet(spec)),
+        ("NVIDIAConsumableCapacityInvalid", unreadable),
+        ("DRADisabled", unsupported),
         ("TagValidationFailed", tags(&spec.tags)),
     ];
     let failure =
@@ -71,6 +75,22 @@ fn unsupported_kubelet(spec: &EC2NodeClassSpec) -> Vec<FieldError> {
         errors.push(FieldError::new("spec.kubelet.podsPerCore", "", "is not supported by Bottlerocket: use maxPods"));
     }
     errors
+}
+
+/// How the NVIDIA DRA driver is to share GPUs: what cannot be read, and what can but is not acted on.
+fn gpu_sharing(text: &str) -> (Vec<FieldError>, Vec<FieldError>) {
+    let error = |message: &str| {
+        let field = format!("metadata.annotations[{}]", annotations::NVIDIA_CONSUMABLE_CAPACITY);
+        vec![FieldError::new(field, text, message)]
+    };
+    match text {
+        "disabled" => Default::default(),
+        "memory" | "unlimited" => (Vec::new(), error("DRA devices are not offered: write disabled or remove it")),
+        shares if shares.parse::<u32>().is_ok_and(|shares| shares > 0) => {
+            (Vec::new(), error("DRA devices are not offered: write disabled or remove it"))
+        }
+        _ => (error("write disabled, memory, unlimited or a number of shares from 1 up"), Vec::new()),
+    }
 }
 
 /// Tags that the controller writes itself.

@@ -202,6 +202,24 @@ fn classes() {
 }
 
 #[test]
+fn sharing_of_gpus() {
+    for (text, reason) in [
+        ("disabled", None),
+        ("memory", Some("DRADisabled")),
+        ("4", Some("DRADisabled")),
+        ("0", Some("NVIDIAConsumableCapacityInvalid")),
+        ("some", Some("NVIDIAConsumableCapacityInvalid")),
+    ] {
+        let mut class = class("  amiSelectorTerms: [{alias: al2023@v20240807}]");
+        let annotation = (crate::annotations::NVIDIA_CONSUMABLE_CAPACITY.to_owned(), text.to_owned());
+        class.metadata.annotations = Some([annotation].into());
+        let failure = ec2_node_class(&class, false).0;
+        assert_eq!(failure.as_ref().map(|failure| failure.reason), reason, "{text}");
+        assert!(failure.is_none_or(|failure| failure.message().contains("nvidia-consumable-capacity")));
+    }
+}
+
+#[test]
 fn words_of_a_newer_schema_are_not_passed_over() {
     let class = class("  amiFamily: AL2030\n  amiSelectorTerms: [{id: ami-1}]");
     let (_, found) = ec2_node_class(&class, false);

@@ -5,18 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 
+/// The lists of feature gates: constant of the table, object of the values.
+pub(super) const GATES: [(&str, &str); 2] =
+    [("FEATURE_GATES", "featureGates"), ("AWS_FEATURE_GATES", "awsFeatureGates")];
+
 /// Names and defaults.
 pub(super) struct Settings {
     defaults: BTreeMap<String, String>,
-    /// Gate as value key, and whether switching it on does nothing yet.
-    gates: BTreeMap<String, bool>,
+    /// Variables that are accepted but not acted on.
+    idle: BTreeSet<String>,
+    /// By list: gate as value key, and whether switching it on does nothing yet.
+    gates: BTreeMap<&'static str, BTreeMap<String, bool>>,
 }
 
 impl Settings {
     /// Reads the table's source.
     pub(super) fn read(source: &str) -> Result<Self> {
         let table = source.split("pub const SETTINGS").nth(1).unwrap_or_default();
-        let mut defaults = BTreeMap::new();
+        let (mut defaults, mut idle) = (BTreeMap::new(), BTreeSet::new());
         for call in ["yes(", "moot(", "not_yet("] {
             for (at, _) in table.match_indices(call) {
                 let boundary = table.get(..at).and_then(|before| before.chars().next_back());
@@ -30,12 +36,21 @@ impl Settings {
                 let constant = between.trim_start_matches([',', ' ', '\n']).split(',').next().unwrap_or_default();
                 let default = if constant.is_empty() { texts.next().unwrap_or_default() } else { constant };
                 defaults.insert(name.to_owned(), default.to_owned());
+                if call == "not_yet(" {
+                    idle.insert(name.to_owned());
+                }
             }
         }
-        let list = source.split("pub const FEATURE_GATES").nth(1).and_then(|text| text.split("];").next());
-        let gates: BTreeMap<_, _> = list.unwrap_or_default().lines().filter_map(gate).collect();
-        ensure!(defaults.len() > 30 && gates.len() > 5, "the settings table is not written as expected any more");
-        Ok(Self { defaults, gates })
+        let gates: BTreeMap<_, BTreeMap<_, _>> = GATES
+            .iter()
+            .map(|(name, key)| {
+                let list = source.split(&format!("pub const {name}:")).nth(1).and_then(|text| text.split("];").next());
+                (*key, list.unwrap_or_default().lines().filter_map(gate).collect())
+            })
+            .collect();
+        let readable = defaults.len() > 30 && gates.values().all(|gates| !gates.is_empty());
+        ensure!(readable, "the settings table is not written as expected any more");
+        Ok(Self { defaults, idle, gates })
     }
 
     /// Names of all environment variables.
@@ -48,14 +63,20 @@ impl Settings {
         self.defaults.get(name).map(String::as_str)
     }
 
-    /// Feature gates as value keys.
-    pub(super) fn gates(&self) -> BTreeSet<String> {
-        self.gates.keys().cloned().collect()
+    /// Whether a variable is accepted but not acted on.
+    pub(super) fn is_idle(&self, name: &str) -> bool {
+        self.idle.contains(name)
     }
 
-    /// Feature gates that do nothing yet when they are switched on, as value keys.
-    pub(super) fn gates_not_acted_on(&self) -> BTreeSet<String> {
-        self.gates.iter().filter(|(_, idle)| **idle).map(|(name, _)| name.clone()).collect()
+    /// Feature gates of a list, as value keys.
+    pub(super) fn gates(&self, list: &str) -> BTreeSet<String> {
+        self.gates.get(list).into_iter().flatten().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Feature gates of a list that do nothing yet when they are switched on, as value keys.
+    pub(super) fn gates_not_acted_on(&self, list: &str) -> BTreeSet<String> {
+        let gates = self.gates.get(list).into_iter().flatten();
+        gates.filter(|(_, idle)| **idle).map(|(name, _)| name.clone()).collect()
     }
 }
 
@@ -63,7 +84,8 @@ impl Settings {
 /// so it needs no warning.
 fn gate(line: &str) -> Option<(String, bool)> {
     let (name, rest) = line.trim().strip_prefix("(\"")?.split_once('"')?;
-    let (first, others) = name.split_at_checked(1)?;
+    // An initialism at the start is lower-cased as a whole.
+    let (first, others) = name.split_at_checked(if name.starts_with("DRA") { 3 } else { 1 })?;
     let idle = rest.contains("Some(") && rest.starts_with(", false");
     Some((first.to_lowercase() + others, idle))
 }
@@ -76,10 +98,11 @@ mod tests {
     fn reads_calls_over_one_line_or_several() {
         assert_eq!(gate(r#"    ("NodeRepair", false, Some("x")),"#), Some(("nodeRepair".into(), true)));
         assert_eq!(gate(r#"    ("ReservedCapacity", true, Some("x")),"#), Some(("reservedCapacity".into(), false)));
+        assert_eq!(gate(r#"("DRAEFA", false, None),"#), Some(("draEFA".into(), false)));
         assert_eq!(gate("];"), None);
         let many: String = (0..31).map(|i| format!("yes(\"S{i}\", \"d\", Form::Text, \"\"),")).collect();
         let source = format!(
-            "pub const FEATURE_GATES = &[\n{}];\npub const SETTINGS: &[Setting] = &[{many} not_yet(\n  \"LONG\",\n  \"\",\n  Form::Text,\n  \"help\"), yes(\"GATES_OF\", GATES, Form::Gates, \"x\")];",
+            "pub const FEATURE_GATES: X = &[\n{}];\npub const AWS_FEATURE_GATES: X = &[\n(\"G\", true, None),\n];\npub const SETTINGS: &[Setting] = &[{many} not_yet(\n  \"LONG\",\n  \"\",\n  Form::Text,\n  \"help\"), yes(\"GATES_OF\", GATES, Form::Gates, \"x\")];",
             "(\"A\", false, None),\n(\"B\", false, None),\n(\"C\", false, None),\n(\"D\", false, None),\n(\"E\", false, None),\n(\"F\", false, None),\n"
         );
         let settings = Settings::read(&source).unwrap();
@@ -87,5 +110,7 @@ mod tests {
         assert_eq!(settings.default_of("LONG"), Some(""));
         assert_eq!(settings.default_of("GATES_OF"), Some("GATES"));
         assert_eq!(settings.names().len(), 33);
+        assert!(settings.is_idle("LONG") && !settings.is_idle("S1"));
+        assert_eq!(settings.gates("awsFeatureGates").len(), 1);
     }
 }

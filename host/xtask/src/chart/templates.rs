@@ -84,13 +84,19 @@ impl Templates {
         self.text(ENV).lines().filter_map(pair).collect()
     }
 
-    /// Keys of feature gates that the notes warn of: those listed before `$.Values.settings.featureGates`.
-    pub(super) fn gates_warned_of(&self) -> BTreeSet<String> {
+    /// Keys that the notes warn of: those of the dict before `get $.Values.<object> $key`.
+    pub(super) fn warned_of(&self, object: &str) -> BTreeSet<String> {
         let notes = self.text(NOTES);
-        let listed =
-            notes.split("$.Values.settings.featureGates").next().and_then(|text| text.rsplit(":= dict").next());
+        let before = notes.split(&format!("get $.Values.{object} $key")).next();
+        let listed = before.and_then(|text| text.rsplit(":= dict").next());
         let key = |line: &str| line.trim().strip_prefix('"').and_then(|rest| rest.split('"').next()).map(str::to_owned);
         listed.unwrap_or_default().lines().filter_map(key).collect()
+    }
+
+    /// Whether the notes name a value at all.
+    pub(super) fn notes_name(&self, key: &str) -> bool {
+        let last = key.rsplit('.').next().unwrap_or(key);
+        words(self.text(NOTES)).any(|word| word.trim_matches('"').rsplit('.').next() == Some(last))
     }
 
     /// RBAC rules for everything.
