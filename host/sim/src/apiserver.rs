@@ -154,6 +154,13 @@ impl ApiServer {
         self.inner.store().compact();
     }
 
+    /// Looks at every object of a resource as it is stored, without copying; in order of namespace and name.
+    pub fn for_each(&self, group: &str, plural: &str, mut look: impl FnMut(&Value)) {
+        let objects: Vec<Arc<Object>> =
+            self.inner.store().list(&bucket(group, plural), None, None).map(|(_, object)| Arc::clone(object)).collect();
+        objects.iter().for_each(|object| look(&object.value));
+    }
+
     /// The latest resource version.
     pub fn resource_version(&self) -> u64 {
         self.inner.store().version()

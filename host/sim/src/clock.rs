@@ -2,11 +2,17 @@
 //!
 //! A test that pauses tokio's clock thereby pauses every timestamp, delay and timeout here.
 
+#[cfg(feature = "drive")]
+mod drive;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
+
+#[cfg(feature = "drive")]
+pub use self::drive::drive;
 
 /// Wall-clock time that follows tokio's clock, and a pace for simulated delays.
 #[derive(Clone, Debug)]

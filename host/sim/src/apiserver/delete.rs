@@ -180,7 +180,7 @@ fn add_finalizer(object: &mut Value, name: &str) {
 /// DELETE on a collection.
 pub(crate) fn delete_collection(call: &Call) -> ApiResult<Written> {
     let options = DeleteOptions::from_call(call)?;
-    let selector = Selector::from_query(&call.query)?;
+    let selector = Selector::from_query(&call.resource, &call.query)?;
     let keys: Vec<(Key, Value)> = call
         .api
         .store()

@@ -147,11 +147,6 @@ impl FieldSet {
             None => false,
         });
     }
-
-    /// Keeps members of one half: below `status`, or all others.
-    pub(crate) fn restrict(&mut self, status: bool) {
-        self.children.retain(|name, _| (name == "f:status") == status);
-    }
 }
 
 /// Metadata that no manager owns.

@@ -40,7 +40,7 @@ pub(crate) fn get(call: &Call) -> ApiResult<Arc<Object>> {
 
 /// GET on a collection.
 pub(crate) fn list(call: &Call) -> ApiResult<Page> {
-    let mut selector = Selector::from_query(&call.query)?;
+    let mut selector = Selector::from_query(&call.resource, &call.query)?;
     if let Some(name) = &call.path.name {
         selector = selector.and_name(name);
     }

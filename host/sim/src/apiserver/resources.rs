@@ -61,6 +61,13 @@ pub(crate) struct Scale {
 }
 
 impl Resource {
+    /// Whether a field selector may name this path. Custom resources say which fields can be selected; built-in ones
+    /// are not so strict here as in the API server.
+    pub(crate) fn is_selectable(&self, path: &str) -> bool {
+        let declared = |c: &Custom| c.selectable.iter().any(|p| p.trim_start_matches('.') == path);
+        matches!(path, "metadata.name" | "metadata.namespace") || self.custom.as_ref().is_none_or(declared)
+    }
+
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
@@ -96,11 +103,6 @@ impl Registry {
 
     pub(crate) fn get(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.by_path.get(&(Arc::from(group), Arc::from(version), Arc::from(plural))).cloned()
-    }
-
-    /// By API version and kind, as owner references name it.
-    pub(crate) fn by_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
-        self.iter().find(|r| r.kind == kind && r.api_version() == api_version && !r.create_only).cloned()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {

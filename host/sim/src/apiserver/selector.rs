@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::error::{ApiError, ApiResult};
 use super::request::Query;
+use super::resources::Resource;
 
 /// Both selectors of a request.
 #[derive(Clone, Debug, Default)]
@@ -36,11 +37,12 @@ struct FieldTerm {
 }
 
 impl Selector {
-    pub(crate) fn from_query(query: &Query) -> ApiResult<Self> {
-        Ok(Self {
-            labels: query.get("labelSelector").map(parse_labels).transpose()?.unwrap_or_default(),
-            fields: query.get("fieldSelector").map(parse_fields).transpose()?.unwrap_or_default(),
-        })
+    pub(crate) fn from_query(resource: &Resource, query: &Query) -> ApiResult<Self> {
+        let fields = query.get("fieldSelector").map(parse_fields).transpose()?.unwrap_or_default();
+        if let Some(term) = fields.iter().find(|term| !resource.is_selectable(&term.path)) {
+            return Err(ApiError::bad_request(format!("field label not supported: {}", term.path)));
+        }
+        Ok(Self { labels: query.get("labelSelector").map(parse_labels).transpose()?.unwrap_or_default(), fields })
     }
 
     /// A `metav1.LabelSelector` (matchLabels, matchExpressions). `None` when it is absent, which selects nothing.

@@ -43,7 +43,7 @@ struct Watcher {
 /// # Errors
 /// A bad selector or version. A version that is too old is answered within the stream, as the API server does.
 pub(crate) fn watch(call: &Call, form: Representation) -> ApiResult<impl Stream<Item = Bytes> + Send + use<>> {
-    let mut selector = Selector::from_query(&call.query)?;
+    let mut selector = Selector::from_query(&call.resource, &call.query)?;
     if let Some(name) = &call.path.name {
         selector = selector.and_name(name);
     }
