@@ -57,10 +57,13 @@ pub struct ClassResolution {
 }
 
 impl ClassResolution {
-    /// All parts are True.
+    /// All parts that a launch depends on are True. Capacity reservations are none of them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.conditions.iter().all(|c| c.verdict == Verdict::Ready)
+        self.conditions
+            .iter()
+            .filter(|c| c.condition != mortise_api::condition::ec2nodeclass::CAPACITY_RESERVATIONS_READY)
+            .all(|c| c.verdict == Verdict::Ready)
     }
 
     /// First part that is not True: its condition type, reason and message.

@@ -83,7 +83,7 @@ impl Resolver {
             outcome(conditions::SECURITY_GROUPS_READY, take(groups, &mut status.security_groups)),
         ];
         outcomes.push(outcome(conditions::INSTANCE_PROFILE_READY, take_some(profile, &mut status.instance_profile)));
-        outcomes.extend(verdict::placement_group(class));
+        outcomes.push(outcome(conditions::PLACEMENT_GROUP_READY, verdict::placement_group(class)));
         outcomes.extend(verdict::capacity_reservations(class));
         let own = self.validate(class, &status, &outcomes).await;
         outcomes.push(outcome(conditions::VALIDATION_SUCCEEDED, own));

@@ -9,7 +9,10 @@ mod tests;
 use std::collections::BTreeMap;
 
 use mortise_api::EC2NodeClass;
-use mortise_api::ec2nodeclass::{BlockDevice, BlockDeviceMapping, VolumeType};
+use mortise_api::ec2nodeclass::{
+    BlockDevice, BlockDeviceMapping, ConnectionTracking, CpuOptions, EnclaveOptions, MetadataOptions, NetworkInterface,
+    VolumeType,
+};
 use mortise_engine::catalog::CapacityType;
 use serde::Serialize;
 
@@ -37,7 +40,7 @@ pub(crate) struct Template {
     pub(crate) efa: u32,
     pub(crate) ipv6: bool,
     /// `spec` fields that go through as they are: options of metadata, CPU, enclaves, connection tracking, interfaces.
-    pub(crate) options: serde_json::Value,
+    pub(crate) options: Options,
     /// Tags of the template and of what it makes.
     pub(crate) tags: BTreeMap<String, String>,
 }
@@ -51,19 +54,33 @@ impl Template {
     }
 }
 
-/// `spec` fields that a template takes as they are, for its hash.
-pub(crate) fn options_of(class: &EC2NodeClass) -> serde_json::Value {
-    let spec = &class.spec;
-    serde_json::json!({
-        "associatePublicIPAddress": spec.associate_public_ip_address,
-        "ipPrefixCount": spec.ip_prefix_count,
-        "detailedMonitoring": spec.detailed_monitoring,
-        "metadataOptions": spec.metadata_options,
-        "connectionTracking": spec.connection_tracking,
-        "cpuOptions": spec.cpu_options,
-        "enclaveOptions": spec.enclave_options,
-        "networkInterfaces": spec.network_interfaces,
-    })
+/// `spec` fields that a template takes as they are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Options {
+    associate_public_ip: Option<bool>,
+    ip_prefixes: Option<i32>,
+    monitoring: Option<bool>,
+    metadata: MetadataOptions,
+    tracking: Option<ConnectionTracking>,
+    cpu: Option<CpuOptions>,
+    enclaves: Option<EnclaveOptions>,
+    interfaces: Vec<NetworkInterface>,
+}
+
+impl Options {
+    pub(crate) fn of(class: &EC2NodeClass) -> Self {
+        let spec = &class.spec;
+        Self {
+            associate_public_ip: spec.associate_public_ip_address,
+            ip_prefixes: spec.ip_prefix_count,
+            monitoring: spec.detailed_monitoring,
+            metadata: spec.metadata_options.clone(),
+            tracking: spec.connection_tracking.clone(),
+            cpu: spec.cpu_options.clone(),
+            enclaves: spec.enclave_options.clone(),
+            interfaces: spec.network_interfaces.clone(),
+        }
+    }
 }
 
 /// Volumes of a class, or of its family where it names none.

@@ -14,7 +14,7 @@ use crate::aws::cluster::ClusterInfo;
 use crate::aws::fleet::{FleetRequest, Override};
 use crate::aws::images::image_for;
 use crate::aws::tags;
-use crate::aws::template::{Template, block_devices, market_label, options_of};
+use crate::aws::template::{Options, Template, block_devices, market_label};
 use crate::aws::userdata::{Bootstrap, UserDataError};
 use crate::catalog_build::{AmiFamily, ClassShape};
 use crate::launch::{LaunchError, LaunchRequest};
@@ -233,7 +233,7 @@ impl Launcher {
             dedicated: dedicated(request),
             efa: group.efa,
             ipv6: cluster.is_ipv6(),
-            options: options_of(class),
+            options: Options::of(class),
             tags: tags::common(class, &self.settings.cluster_name, &request.nodepool),
         })
     }

@@ -40,16 +40,15 @@ pub(super) fn selector_text(terms: &impl Serialize) -> String {
 }
 
 /// Placement groups are not acted on: placing nodes elsewhere would break what the user asked for.
-pub(super) fn placement_group(class: &EC2NodeClass) -> Option<ConditionOutcome> {
-    class.spec.placement_group_selector.as_ref()?;
-    Some(ConditionOutcome {
-        condition: conditions::PLACEMENT_GROUP_READY,
-        verdict: not_ready(
+pub(super) fn placement_group(class: &EC2NodeClass) -> Verdict {
+    match class.spec.placement_group_selector {
+        None => Verdict::Ready,
+        Some(_) => not_ready(
             "PlacementGroupNotSupported",
             "spec.placementGroupSelector: placement groups are not acted on yet; remove the field to launch without one"
                 .to_owned(),
         ),
-    })
+    }
 }
 
 /// Reservations are not acted on: said, but no reason not to launch, as open ones are used by EC2 itself.

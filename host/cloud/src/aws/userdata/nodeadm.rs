@@ -34,8 +34,20 @@ pub(super) fn node_config(b: &Bootstrap<'_>) -> Result<String, UserDataError> {
     let flags: Vec<String> = node_labels(b).map(|l| format!("--node-labels={l}")).into_iter().collect();
     spec.insert("kubelet".to_owned(), json!({"config": kubelet(b), "flags": flags}));
     let config = json!({"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec});
-    let yaml = serde_norway::to_string(&config).map_err(|e| UserDataError::Custom(e.to_string()))?;
+    let yaml = serde_norway::to_string(&sorted(config)).map_err(|e| UserDataError::Custom(e.to_string()))?;
     Ok(format!("# Generated: settings of earlier parts are merged with these, and these win\n{yaml}"))
+}
+
+/// Keys in order at every level: the text decides a launch template's name, so it must not hang on how maps are kept.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let ordered: std::collections::BTreeMap<_, _> = map.into_iter().collect();
+            Value::Object(ordered.into_iter().map(|(k, v)| (k, sorted(v))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
 }
 
 /// `k=v,k=v`, without the labels that a kubelet may not give itself.
