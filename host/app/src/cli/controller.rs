@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use kube::Client;
 use mortise_cloud::CloudProvider;
 use mortise_kube::client::{Options, build};
+use mortise_sim::cloud::{self, KwokCloud};
 use mortise_wasm::{HostSettings, PolicyHost};
 use tokio_util::sync::CancellationToken;
 
@@ -85,7 +86,7 @@ async fn aws(_: &Client, _: &Settings) -> anyhow::Result<Arc<dyn CloudProvider>>
 async fn provider(client: &Client, settings: &Settings) -> anyhow::Result<Arc<dyn CloudProvider>> {
     match settings.provider {
         Provider::Aws => aws(client, settings).await,
-        Provider::Kwok => anyhow::bail!("the in-process provider is not part of this build yet"),
+        Provider::Kwok => Ok(Arc::new(KwokCloud::new(client.clone(), cloud::Options::kwok(1)))),
     }
 }
 
