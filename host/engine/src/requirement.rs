@@ -126,6 +126,9 @@ pub struct Values {
     pub complement: bool,
     /// Allowed or excluded values.
     pub values: BTreeSet<Arc<str>>,
+    /// The key must be there (every operator but `NotIn` and `DoesNotExist`). Kept beside the values, because `Exists`
+    /// with `NotIn` has the same values as `NotIn` alone, which the absence of the key satisfies.
+    pub present: bool,
     /// Smallest integer allowed (complements only; a concrete set has applied it already).
     pub gte: Option<i64>,
     /// Largest integer allowed.
@@ -140,15 +143,15 @@ impl Values {
         let values = || requirement.values.iter().cloned().collect();
         let min_values = requirement.min_values;
         if is_impossible(requirement) {
-            return Self { min_values, ..Self::default() };
+            return Self { present: true, min_values, ..Self::default() };
         }
         match requirement.operator {
-            Operator::In => Self { values: values(), min_values, ..Self::default() },
+            Operator::In => Self { values: values(), present: true, min_values, ..Self::default() },
             Operator::NotIn => Self { complement: true, values: values(), min_values, ..Self::default() },
             Operator::DoesNotExist => Self { min_values, ..Self::default() },
             _ => {
                 let (gte, lte) = bounds(requirement).unwrap_or_default();
-                Self { complement: true, gte, lte, min_values, ..Self::default() }
+                Self { complement: true, present: true, gte, lte, min_values, ..Self::default() }
             }
         }
     }
@@ -160,25 +163,31 @@ impl Values {
 
     /// Only the absence of the key satisfies it.
     pub fn is_does_not_exist(&self) -> bool {
-        !self.complement && self.values.is_empty()
+        !self.complement && self.values.is_empty() && !self.present
+    }
+
+    /// Neither a value nor the absence of the key satisfies it: requirements that exclude one another.
+    pub fn is_nothing(&self) -> bool {
+        !self.complement && self.values.is_empty() && self.present
     }
 
     /// `NotIn` or `DoesNotExist`: satisfied by the absence of the key.
     pub fn allows_absence(&self) -> bool {
-        if self.complement { !self.values.is_empty() } else { self.values.is_empty() }
+        !self.present && self.complement != self.values.is_empty()
     }
 
     /// Both at once.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let min_values = self.min_values.max(other.min_values);
+        let present = self.present || other.present;
         let gte = self.gte.max(other.gte);
         let lte = match (self.lte, other.lte) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
         if matches!((gte, lte), (Some(gte), Some(lte)) if gte > lte) {
-            return Self { min_values, ..Self::default() };
+            return Self { present, min_values, ..Self::default() };
         }
         let within = Self { gte, lte, ..Self::default() };
         let (complement, values): (bool, BTreeSet<Arc<str>>) = match (self.complement, other.complement) {
@@ -189,7 +198,7 @@ impl Values {
         };
         let values = values.into_iter().filter(|value| within.within(value)).collect();
         let (gte, lte) = if complement { (gte, lte) } else { (None, None) };
-        Self { complement, values, gte, lte, min_values }
+        Self { complement, values, present, gte, lte, min_values }
     }
 
     /// Whether some value satisfies both. Two complements always share one unless their bounds are disjoint.
@@ -218,7 +227,8 @@ impl Values {
         let values = || self.values.iter().cloned().collect::<Vec<_>>();
         if !self.complement {
             return vec![if self.values.is_empty() {
-                one(Operator::DoesNotExist, Vec::new())
+                // Nothing at all has no operator of its own: In without values admits nothing either.
+                one(if self.present { Operator::In } else { Operator::DoesNotExist }, Vec::new())
             } else {
                 one(Operator::In, values())
             }];
@@ -233,7 +243,7 @@ impl Values {
         if let Some(lte) = self.lte {
             out.push(one(Operator::Lte, vec![Arc::from(lte.to_string())]));
         }
-        if out.is_empty() {
+        if out.is_empty() || (self.present && self.gte.is_none() && self.lte.is_none()) {
             out.push(one(Operator::Exists, Vec::new()));
         }
         out
@@ -255,6 +265,7 @@ impl fmt::Display for Values {
             }
         };
         match (self.complement, self.values.is_empty(), self.gte, self.lte) {
+            (false, true, ..) if self.present => write!(f, "no value"),
             (false, true, ..) => write!(f, "DoesNotExist"),
             (false, false, ..) => list(f, "In"),
             (true, true, None, None) => write!(f, "Exists"),
@@ -282,9 +293,6 @@ impl fmt::Display for Values {
 pub struct Requirements {
     /// What each key may be.
     pub keys: BTreeMap<Arc<str>, Values>,
-    /// A key on which requirements exclude one another, though one of them needs the key to be there: nothing meets
-    /// them, not even a node without the key.
-    pub contradiction: Option<Arc<str>>,
 }
 
 impl Requirements {
@@ -299,24 +307,18 @@ impl Requirements {
 
     /// What a node with these labels is: each key exactly its value.
     pub fn from_labels<'a>(labels: impl IntoIterator<Item = (&'a Arc<str>, &'a Arc<str>)>) -> Self {
-        let exact = |value: &Arc<str>| Values { values: BTreeSet::from([Arc::clone(value)]), ..Values::default() };
-        Self {
-            keys: labels.into_iter().map(|(key, value)| (Arc::clone(key), exact(value))).collect(),
-            contradiction: None,
-        }
+        let exact = |value: &Arc<str>| Values {
+            values: BTreeSet::from([Arc::clone(value)]),
+            present: true,
+            ..Values::default()
+        };
+        Self { keys: labels.into_iter().map(|(key, value)| (Arc::clone(key), exact(value))).collect() }
     }
 
     /// Tightens `key`.
     pub fn add(&mut self, key: &Arc<str>, values: Values) {
         match self.keys.get_mut(key) {
-            Some(known) => {
-                let both = known.intersection(&values);
-                let absent = known.allows_absence() && values.allows_absence();
-                if both.is_does_not_exist() && !absent {
-                    self.contradiction.get_or_insert_with(|| Arc::clone(key));
-                }
-                *known = both;
-            }
+            Some(known) => *known = known.intersection(&values),
             None => {
                 self.keys.insert(Arc::clone(key), values);
             }
@@ -325,9 +327,6 @@ impl Requirements {
 
     /// Tightens by every key of `other`.
     pub fn extend(&mut self, other: &Self) {
-        if self.contradiction.is_none() {
-            self.contradiction.clone_from(&other.contradiction);
-        }
         for (key, values) in &other.keys {
             self.add(key, values.clone());
         }
@@ -336,6 +335,11 @@ impl Requirements {
     /// What `key` may be, if anything is said about it.
     pub fn get(&self, key: &str) -> Option<&Values> {
         self.keys.get(key)
+    }
+
+    /// A key whose requirements exclude one another: nothing meets them, not even a node without the key.
+    pub fn contradiction(&self) -> Option<&Arc<str>> {
+        self.keys.iter().find(|(_, values)| values.is_nothing()).map(|(key, _)| key)
     }
 
     /// Whether something is said about `key`.
@@ -362,7 +366,7 @@ impl Requirements {
     /// # Errors
     /// The first key that fails: asked for but undefined here and not in `allow_undefined`, or without a common value.
     pub fn compatible<'a>(&self, asked: &'a Self, allow_undefined: impl Fn(&str) -> bool) -> Result<(), &'a Arc<str>> {
-        if let Some(key) = &asked.contradiction {
+        if let Some(key) = asked.contradiction() {
             return Err(key);
         }
         for (key, values) in &asked.keys {

@@ -2,16 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may stop")]
 
+#[path = "property/filter.rs"]
+mod filter;
 #[path = "property/generate.rs"]
 mod generate;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mortise_engine::decision::{Claim, Schedule};
 use mortise_engine::launch::{LaunchRequest, launch_list};
 use mortise_engine::pod::PodShape;
-use mortise_engine::policy::NoPolicy;
+use mortise_engine::policy::{NoPolicy, PolicySet};
 use mortise_engine::quantity::Resources;
 use mortise_engine::requirement::{Requirements, key};
 use mortise_engine::schedule::schedule;
@@ -46,7 +48,12 @@ fn satisfies(claim: &Claim, shape: &PodShape, labels: &Requirements) -> bool {
         && terms.iter().any(|term| node.compatible(&Requirements::new(term), |_| false).is_ok())
 }
 
-fn check(snapshot: &Snapshot, result: &Schedule, options: &Options) -> Result<(), TestCaseError> {
+fn check(
+    snapshot: &Snapshot,
+    result: &Schedule,
+    options: &Options,
+    policies: &dyn PolicySet,
+) -> Result<(), TestCaseError> {
     let mut seen: BTreeMap<Arc<str>, u32> = BTreeMap::new();
     let everywhere = result.claims.iter().flat_map(|claim| &claim.pods);
     let everywhere = everywhere.chain(result.nominations.iter().flat_map(|(_, pods)| pods));
@@ -59,12 +66,17 @@ fn check(snapshot: &Snapshot, result: &Schedule, options: &Options) -> Result<()
         prop_assert!(!why.to_string().is_empty(), "{:?} has no reason", pod);
     }
     for claim in &result.claims {
-        check_claim(snapshot, claim, options)?;
+        check_claim(snapshot, claim, options, policies)?;
     }
     check_limits(snapshot, result)
 }
 
-fn check_claim(snapshot: &Snapshot, claim: &Claim, options: &Options) -> Result<(), TestCaseError> {
+fn check_claim(
+    snapshot: &Snapshot,
+    claim: &Claim,
+    options: &Options,
+    policies: &dyn PolicySet,
+) -> Result<(), TestCaseError> {
     let pool = snapshot.nodepools.iter().find(|pool| pool.name == claim.nodepool).unwrap();
     prop_assert!(!claim.pods.is_empty());
     let names = type_names(claim);
@@ -97,7 +109,7 @@ fn check_claim(snapshot: &Snapshot, claim: &Claim, options: &Options) -> Result<
         replaces: false,
         now_unix_ms: snapshot.now_unix_ms,
     };
-    let list = launch_list(&request, &pool.catalog, options, &NoPolicy);
+    let list = launch_list(&request, &pool.catalog, options, policies);
     let list = list.map_err(|blocker| TestCaseError::fail(format!("nothing to launch for {claim:?}: {blocker}")))?;
     prop_assert!(!list.choices.is_empty());
     let whole = Requirements::new(&claim.requirements);
@@ -161,7 +173,20 @@ proptest! {
     fn schedules_are_sound(snapshot in generate::snapshot(), best_effort in any::<bool>()) {
         let options = options(best_effort);
         let result = schedule(&snapshot, &options, &NoPolicy);
-        check(&snapshot, &result, &options)?;
+        check(&snapshot, &result, &options, &NoPolicy)?;
+    }
+
+    #[test]
+    fn policies_only_narrow_and_order(snapshot in generate::snapshot(), seed in any::<u64>()) {
+        let whim = filter::Whim(seed);
+        let options = options(false);
+        let result = schedule(&snapshot, &options, &whim);
+        check(&snapshot, &result, &options, &whim)?;
+        for claim in &result.claims {
+            let choice = claim.cheapest.as_ref().unwrap();
+            let market = u8::from(choice.capacity_type == mortise_engine::catalog::CapacityType::OnDemand) + 1;
+            prop_assert!(!whim.drops(&choice.instance_type, &choice.zone, market), "{:?}", choice);
+        }
     }
 
     #[test]
@@ -204,22 +229,5 @@ proptest! {
         let after = schedule(&broken, &Options::default(), &NoPolicy);
         prop_assert_eq!(before.claims, after.claims);
         prop_assert_eq!(before.nominations, after.nominations);
-    }
-
-    #[test]
-    fn pods_that_were_placed_stay_placed_when_more_capacity_is_there(snapshot in generate::snapshot()) {
-        // An unlimited, untainted, unconstrained pool of least precedence can only help.
-        let before = schedule(&snapshot, &Options::default(), &NoPolicy);
-        let mut wider = snapshot.clone();
-        let mut pool = (*snapshot.nodepools[0]).clone();
-        pool.name = "aa-spare".into();
-        pool.weight = -1;
-        pool.taints.clear();
-        pool.requirements.clear();
-        pool.limits = mortise_engine::nodepool::Limits::default();
-        wider.nodepools.push(Arc::new(pool));
-        let after = schedule(&wider, &Options::default(), &NoPolicy);
-        let placed = |result: &Schedule| result.claims.iter().flat_map(|claim| claim.pods.clone()).chain(result.nominations.iter().flat_map(|(_, pods)| pods.clone())).collect::<BTreeSet<_>>();
-        prop_assert!(placed(&before).is_subset(&placed(&after)));
     }
 }

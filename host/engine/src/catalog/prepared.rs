@@ -168,7 +168,7 @@ impl Prepared {
                 column.types_undefined.remove(at);
                 if values.complement {
                     column.types_open.push(at);
-                } else if values.bits.is_empty() {
+                } else if values.allows_absence() {
                     column.types_absent.insert(at);
                 } else {
                     for value in values.bits.iter() {

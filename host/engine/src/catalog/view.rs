@@ -134,10 +134,11 @@ impl<'a> View<'a> {
     pub(crate) fn union(&self, key: KeyId, types: &Bits) -> Option<ValueSet> {
         let own = self.own(key)?;
         let (_, round) = self.round.get(own as usize)?;
-        let mut union = ValueSet::default();
+        let mut union = ValueSet { present: true, ..ValueSet::default() };
         for of_type in types.iter() {
             let set = self.columns.requirement(of_type, own)?;
-            if set.complement {
+            // Open, or of some types absent: what the key will be is not known.
+            if set.complement || set.allows_absence() {
                 return None;
             }
             for value in set.bits.iter() {

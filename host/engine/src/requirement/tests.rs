@@ -19,8 +19,8 @@ fn operators_admit_what_they_say() {
     assert!(values(Lt, &["8"]).has("7") && !values(Lt, &["8"]).has("8"));
     assert!(values(Gte, &["8"]).has("8") && values(Lte, &["8"]).has("8"));
     assert!(!values(Gt, &["8"]).has("many") && !values(Gte, &["8"]).has(""));
-    assert!(values(Gt, &["9223372036854775807"]).is_does_not_exist());
-    assert!(values(Gt, &["many"]).is_does_not_exist() && values(Lte, &[]).is_does_not_exist());
+    assert!(values(Gt, &["9223372036854775807"]).is_nothing());
+    assert!(values(Gt, &["many"]).is_nothing() && values(Lte, &[]).is_nothing());
 }
 
 #[test]
@@ -29,9 +29,9 @@ fn intersections_follow_set_algebra() {
     assert_eq!(meet(&values(In, &["a", "b"]), &values(NotIn, &["a"])), "In [b]");
     assert_eq!(meet(&values(NotIn, &["a"]), &values(NotIn, &["b"])), "NotIn [a, b]");
     assert_eq!(meet(&values(Exists, &[]), &values(In, &["a"])), "In [a]");
-    assert_eq!(meet(&values(In, &["a"]), &values(In, &["b"])), "DoesNotExist");
+    assert_eq!(meet(&values(In, &["a"]), &values(In, &["b"])), "no value");
     assert_eq!(meet(&values(Gt, &["1"]), &values(Lt, &["5"])), "Gte 2 and Lte 4");
-    assert_eq!(meet(&values(Gt, &["5"]), &values(Lt, &["5"])), "DoesNotExist");
+    assert_eq!(meet(&values(Gt, &["5"]), &values(Lt, &["5"])), "no value");
     assert_eq!(meet(&values(Gt, &["2"]), &values(In, &["1", "3", "x"])), "In [3]");
     let bounded = values(Gt, &["2"]).intersection(&values(In, &["3"]));
     assert_eq!((bounded.gte, bounded.lte), (None, None));
@@ -71,6 +71,21 @@ fn both_sides_asking_for_absence_agree() {
     let a = Requirements::new(&[req("k", In, &["a"])]);
     assert!(a.compatible(&absent, |_| false).is_err());
     assert!(a.compatible(&not_a, |_| false).is_err());
+}
+
+#[test]
+fn presence_survives_what_is_left_of_the_values() {
+    let both = values(Exists, &[]).intersection(&values(NotIn, &["a"]));
+    assert!(!both.allows_absence() && values(NotIn, &["a"]).allows_absence());
+    let key: Arc<str> = "k".into();
+    let written = both.to_requirements(&key);
+    assert_eq!(Requirements::new(&written).get("k"), Some(&both));
+    // Absent here, there with any value: each could be met alone.
+    let absent = Requirements::new(&[req("k", DoesNotExist, &[])]);
+    assert!(absent.compatible(&Requirements::new(&written), |_| true).is_err());
+    let never = Requirements::new(&[req("k", In, &["x"]), req("k", NotIn, &["x"])]);
+    assert!(Requirements::default().compatible(&never, |_| true).is_err());
+    assert!(Requirements::default().compatible(&absent, |_| false).is_ok());
 }
 
 #[test]

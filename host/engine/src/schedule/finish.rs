@@ -227,6 +227,9 @@ impl Finisher<'_, '_> {
 /// A value that satisfies a requirement on a custom key: the first of a set, else the smallest integer that does.
 fn any_value(values: &ValueSet, key: u32, symbols: &Symbols) -> Option<Arc<str>> {
     let named = values.to_values(key, symbols);
+    if !named.present {
+        return None;
+    }
     if !named.complement {
         return named.values.first().cloned();
     }

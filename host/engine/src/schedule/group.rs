@@ -137,7 +137,7 @@ fn refusal(shape: &PodShape) -> Option<Blocker> {
             let found = requirement.values.first().map_or("nothing", |value| value);
             return refused(&format!("{:?} needs one integer, found {found:?}", requirement.operator));
         }
-        if requirement.operator == Operator::In && Values::new(&requirement).is_does_not_exist() {
+        if requirement.operator == Operator::In && Values::new(&requirement).is_nothing() {
             return refused("In needs at least one value");
         }
         None

@@ -11,6 +11,8 @@ pub(crate) struct ValueSet {
     /// `bits` are the values excluded.
     pub(crate) complement: bool,
     pub(crate) bits: Bits,
+    /// The key must be there.
+    pub(crate) present: bool,
     pub(crate) gte: Option<i64>,
     pub(crate) lte: Option<i64>,
     pub(crate) min_values: Option<u32>,
@@ -18,29 +20,34 @@ pub(crate) struct ValueSet {
 
 impl ValueSet {
     pub(crate) fn one(value: ValueId) -> Self {
-        Self { bits: std::iter::once(value).collect(), ..Self::default() }
+        Self { bits: std::iter::once(value).collect(), present: true, ..Self::default() }
     }
 
     /// What one requirement allows; interns its values.
     pub(crate) fn new(requirement: &Requirement, key: KeyId, symbols: &mut Symbols) -> Self {
         let min_values = requirement.min_values;
         if is_impossible(requirement) {
-            return Self { min_values, ..Self::default() };
+            return Self { present: true, min_values, ..Self::default() };
         }
         let mut bits = || requirement.values.iter().map(|value| symbols.value(key, value)).collect();
         match requirement.operator {
-            Operator::In => Self { bits: bits(), min_values, ..Self::default() },
+            Operator::In => Self { bits: bits(), present: true, min_values, ..Self::default() },
             Operator::NotIn => Self { complement: true, bits: bits(), min_values, ..Self::default() },
             Operator::DoesNotExist => Self { min_values, ..Self::default() },
             _ => {
                 let (gte, lte) = bounds(requirement).unwrap_or_default();
-                Self { complement: true, gte, lte, min_values, ..Self::default() }
+                Self { complement: true, present: true, gte, lte, min_values, ..Self::default() }
             }
         }
     }
 
     pub(crate) fn allows_absence(&self) -> bool {
-        self.complement != self.bits.is_empty()
+        !self.present && self.complement != self.bits.is_empty()
+    }
+
+    /// Neither a value nor the key's absence satisfies it.
+    pub(crate) fn is_nothing(&self) -> bool {
+        !self.complement && self.present && self.bits.is_empty()
     }
 
     pub(crate) fn is_bounded(&self) -> bool {
@@ -61,13 +68,14 @@ impl ValueSet {
     #[must_use]
     pub(crate) fn intersection(&self, other: &Self, integers: &[Option<i64>]) -> Self {
         let min_values = self.min_values.max(other.min_values);
+        let present = self.present || other.present;
         let gte = self.gte.max(other.gte);
         let lte = match (self.lte, other.lte) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
         if matches!((gte, lte), (Some(gte), Some(lte)) if gte > lte) {
-            return Self { min_values, ..Self::default() };
+            return Self { present, min_values, ..Self::default() };
         }
         let (complement, mut bits) = match (self.complement, other.complement) {
             (true, true) => {
@@ -96,7 +104,7 @@ impl ValueSet {
             bits.retain(|value| within.within(integers.get(value as usize).copied().flatten()));
         }
         let (gte, lte) = if complement { (gte, lte) } else { (None, None) };
-        Self { complement, bits, gte, lte, min_values }
+        Self { complement, bits, present, gte, lte, min_values }
     }
 
     pub(crate) fn intersects(&self, other: &Self, integers: &[Option<i64>]) -> bool {
@@ -126,6 +134,7 @@ impl ValueSet {
                 (Some(mine), Some(theirs)) => tight(mine, theirs),
             };
             return asked.complement
+                && (self.present || !asked.present)
                 && asked.bits.is_subset(&self.bits)
                 && looser(self.gte, asked.gte, |mine, theirs| mine >= theirs)
                 && looser(self.lte, asked.lte, |mine, theirs| mine <= theirs);
@@ -141,6 +150,7 @@ impl ValueSet {
         Values {
             complement: self.complement,
             values: self.bits.iter().map(|value| symbols.value_name(key, value)).collect(),
+            present: self.present,
             gte: self.gte,
             lte: self.lte,
             min_values: self.min_values,
@@ -152,9 +162,6 @@ impl ValueSet {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SymbolSet {
     keys: Vec<(KeyId, ValueSet)>,
-    /// A key on which requirements exclude one another, though one of them needs the key to be there. What is left of
-    /// it would read as DoesNotExist, which is not what anybody asked for.
-    contradiction: Option<KeyId>,
 }
 
 impl SymbolSet {
@@ -183,12 +190,7 @@ impl SymbolSet {
         match self.keys.binary_search_by_key(&key, |(known, _)| *known) {
             Ok(at) => {
                 let known = &mut self.keys[at].1;
-                let both = known.intersection(values, symbols.integers(key));
-                let absent = known.allows_absence() && values.allows_absence();
-                if !both.complement && both.bits.is_empty() && !absent {
-                    self.contradiction.get_or_insert(key);
-                }
-                *known = both;
+                *known = known.intersection(values, symbols.integers(key));
             }
             Err(at) => self.keys.insert(at, (key, values.clone())),
         }
@@ -196,7 +198,6 @@ impl SymbolSet {
 
     /// Tightens by every key of `other`.
     pub(crate) fn extend(&mut self, other: &Self, symbols: &Symbols) {
-        self.contradiction = self.contradiction.or(other.contradiction);
         for (key, values) in &other.keys {
             self.add(*key, values, symbols);
         }
@@ -212,7 +213,7 @@ impl SymbolSet {
 
     /// A key whose requirements exclude one another.
     pub(crate) fn contradiction(&self) -> Option<KeyId> {
-        self.contradiction
+        self.keys.iter().find(|(_, values)| values.is_nothing()).map(|(key, _)| *key)
     }
 
     pub(crate) fn get(&self, key: KeyId) -> Option<&ValueSet> {
@@ -227,7 +228,7 @@ impl SymbolSet {
     #[must_use]
     pub(crate) fn without_min_values(&self) -> Self {
         let plain = |(key, values): &(KeyId, ValueSet)| (*key, ValueSet { min_values: None, ..values.clone() });
-        Self { keys: self.keys.iter().map(plain).collect(), contradiction: self.contradiction }
+        Self { keys: self.keys.iter().map(plain).collect() }
     }
 
     pub(crate) fn has_min_values(&self) -> bool {
@@ -240,7 +241,7 @@ impl SymbolSet {
     /// # Errors
     /// The first key that fails.
     pub(crate) fn compatible(&self, asked: &Self, allow_undefined: &Bits, symbols: &Symbols) -> Result<(), KeyId> {
-        if let Some(key) = asked.contradiction {
+        if let Some(key) = asked.contradiction() {
             return Err(key);
         }
         for (key, values) in &asked.keys {
