@@ -176,6 +176,12 @@ fn check_manifest(manifest: &Manifest) -> Result<(), String> {
         }
         keys.iter().try_for_each(|key| text("key of pod metadata", key, 317))?;
     }
+    if let Some(key) = manifest.annotation_keys.first() {
+        // The engine folds pods without their annotations: an empty answer would look like "no pod has it".
+        return Err(format!(
+            "describe: it reads the pod annotation {key}, which this version does not send to plugins"
+        ));
+    }
     if manifest.config_schema.is_empty() {
         return Ok(());
     }
@@ -199,3 +205,36 @@ fn check_config(schema: &str, config: &Map<String, Value>) -> Result<(), Vec<sch
 
 /// Deadline of a whole round that the trial round is held to.
 pub(crate) const DEFAULT_ROUND_DEADLINE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests_are_bounded_and_ask_for_nothing_that_is_not_sent() {
+        let manifest = |change: fn(&mut Manifest)| {
+            let mut manifest = Manifest {
+                name: "p".into(),
+                version: "1".into(),
+                config_schema: r#"{"type":"object"}"#.into(),
+                label_keys: vec!["app".into()],
+                annotation_keys: Vec::new(),
+            };
+            change(&mut manifest);
+            check_manifest(&manifest)
+        };
+        assert_eq!(manifest(|_| {}), Ok(()));
+        type Change = fn(&mut Manifest);
+        let cases: [(Change, &str); 5] = [
+            (|m| m.name = "n".repeat(65), "its name has 65 bytes"),
+            (|m| m.label_keys = vec!["k".into(); 65], "names 65 keys"),
+            (|m| m.annotation_keys = vec!["a/b".into()], "reads the pod annotation a/b"),
+            (|m| m.config_schema = "{".into(), "its config-schema: EOF"),
+            (|m| m.config_schema = r#"{"$ref":"x"}"#.into(), "\"$ref\""),
+        ];
+        for (change, words) in cases {
+            let refused = manifest(change).unwrap_err();
+            assert!(refused.contains(words), "{refused}");
+        }
+    }
+}

@@ -5,8 +5,6 @@
 
 #![no_std]
 
-extern crate alloc;
-
 use core::hint::black_box;
 
 use mortise_plugin_sdk::prelude::*;
@@ -85,7 +83,7 @@ fn misbehave(mode: &str) {
         "spin" => spin(),
         "grow" => grow(),
         "recurse" => drop(black_box(recurse(1))),
-        "trap" => black_box(None::<u32>).map_or_else(|| panic_in_guest(), drop),
+        "trap" => black_box(None::<u32>).map_or_else(panic_in_guest, drop),
         _ => {}
     }
 }

@@ -1,6 +1,5 @@
 //! Example scoring plugin: offerings of one zone count as cheaper by some percent, as when its traffic stays local.
 #![no_std]
-extern crate alloc;
 
 use mortise_plugin_sdk::prelude::*;
 

@@ -31,7 +31,7 @@ fn a_filter_that_refuses_a_zone_changes_the_choice() {
     .unwrap();
     assert_eq!(world.choices(&*host.current()), ["c7i.large/us-east-1a", "m7i.large/us-east-1a"]);
     let verdict = world.ask(&*host.current()).verdict.unwrap();
-    let mut reasons = verdict.reasons.clone();
+    let mut reasons = verdict.reasons;
     reasons.sort();
     let expected =
         ["constraints: a GPU, accelerator or metal type while plain types remain", "evil: this zone is refused"];
@@ -76,7 +76,7 @@ fn a_bad_config_map_changes_nothing_and_says_why_and_a_good_one_clears_it() {
     assert!(reasons[0].to_string().starts_with("policies.yaml: score[0].source: trial round: "), "{}", reasons[0]);
     assert_eq!(world.ask(&*host.current()), before);
     let status = host.status();
-    assert_eq!((status.revision, status.rejected.unwrap().reasons), (admitted.revision.clone(), reasons));
+    assert_eq!((status.revision, status.rejected.unwrap().reasons), (admitted.revision, reasons));
     let again = host.admit(&good).unwrap();
     assert!(!again.changed && host.status().rejected.is_none());
     host.reset_to_defaults();

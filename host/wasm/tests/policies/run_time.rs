@@ -134,7 +134,7 @@ fn the_last_good_component_stands_in_and_trips_the_breaker() {
     }
     assert_eq!(state(&host).0, PluginState::LastGood);
     let open = world.ask(&*host.current());
-    assert_eq!((open.costs, open.faults), (reversed.clone(), vec![]), "not asked while the breaker is open");
+    assert_eq!((open.costs, open.faults), (reversed, vec![]), "not asked while the breaker is open");
     assert_eq!(state(&host).1.trap, 3);
 
     world.round.now_unix_ms += 1_000;

@@ -122,8 +122,8 @@ impl World {
     }
 
     fn with_symbols(symbols: &[&str]) -> Self {
-        let mut world = Self::default();
-        world.round = Round { id: 1, now_unix_ms: 1_000_000, seed: 0, steps: 0, explain: true };
+        let round = Round { id: 1, now_unix_ms: 1_000_000, seed: 0, steps: 0, explain: true };
+        let mut world = Self { round, ..Self::default() };
         world.catalog.generation = 1;
         world.catalog.symbols = symbols.iter().map(ToString::to_string).collect();
         world.catalog.nodepools = NodePools {
