@@ -167,7 +167,7 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn resolve(&self, class: &EC2NodeClass) -> ClassResolution {
-        self.resolver.resolve(class).await
+        Box::pin(self.resolver.resolve(class)).await
     }
 
     async fn finalize(&self, class: &EC2NodeClass, claims_left: &[Arc<str>]) -> Result<Finalize, CloudError> {

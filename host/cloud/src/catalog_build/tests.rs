@@ -266,7 +266,7 @@ fn class_options_narrow_the_types() {
     assert_eq!(incompatible(&row, &s), Some("too few interfaces on a network card"));
     s.interfaces.clear();
     s.connection_tracking = true;
-    assert_eq!(incompatible(&TypeRow { hypervisor: "xen".into(), ..row }, &s).is_some(), true);
+    assert!(incompatible(&TypeRow { hypervisor: "xen".into(), ..row }, &s).is_some());
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! Needs `moto_server` below `$MORTISE_TOOLS/moto/bin` (`~/.cache/mortise` when unset); `make test` installs it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod proxy;
+mod recovery;
 mod server;
 
 use std::collections::BTreeMap;

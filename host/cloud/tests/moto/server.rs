@@ -113,6 +113,14 @@ impl Moto {
         self.ec2().await.describe_launch_templates().send().await.unwrap().launch_templates().len()
     }
 
+    pub(crate) async fn delete_launch_templates(&self) {
+        let ec2 = self.ec2().await;
+        for template in ec2.describe_launch_templates().send().await.unwrap().launch_templates() {
+            let name = template.launch_template_name().unwrap();
+            ec2.delete_launch_template().launch_template_name(name).send().await.unwrap();
+        }
+    }
+
     pub(crate) async fn instance_profiles(&self) -> usize {
         let iam = aws_sdk_iam::Client::new(&self.config().await);
         iam.list_instance_profiles().send().await.unwrap().instance_profiles().len()

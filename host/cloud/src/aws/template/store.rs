@@ -36,7 +36,7 @@ impl Templates {
         let mut exists = slot.lock().await;
         if !*exists {
             if !described(clients, &name).await? {
-                create(clients, &name, template, class).await?;
+                Box::pin(create(clients, &name, template, class)).await?;
             }
             *exists = true;
         }
@@ -109,7 +109,7 @@ async fn create(clients: &Clients, name: &str, template: &Template, class: &EC2N
         .launch_template_data(super::data::data(template, class, &clients.region))
         .tag_specifications(tags::specification(ResourceType::LaunchTemplate, &template.tags))
         .send();
-    match clients.call("CreateLaunchTemplate", request).await {
+    match Box::pin(clients.call("CreateLaunchTemplate", request)).await {
         Ok(_) => Ok(()),
         // The name is the content's hash, so whoever made it made the same.
         Err(e) if e.code == "InvalidLaunchTemplateName.AlreadyExistsException" => Ok(()),

@@ -42,7 +42,7 @@ fn the_name_is_the_content() {
     assert!(one.name().starts_with(PREFIX));
     let other = Template { image_id: "ami-2".into(), ..one.clone() };
     assert_ne!(one.name(), other.name());
-    let mut changed = class.clone();
+    let mut changed = class;
     changed.spec.detailed_monitoring = Some(true);
     assert_ne!(one.name(), template(&changed).name());
 }
