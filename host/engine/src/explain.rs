@@ -68,6 +68,13 @@ pub enum Blocker {
         /// Resource that most types are short of, when resources were the last cause.
         short_of: Option<Arc<str>>,
     },
+    /// A policy filter removed every instance type that was left and said why.
+    RemovedByPolicy {
+        /// Types that it removed.
+        count: u32,
+        /// The reason it gave for most of them.
+        reason: Arc<str>,
+    },
     /// The NodePool's limit on this resource would be exceeded.
     Limit(Arc<str>),
     /// minValues cannot be met on this key.
@@ -137,6 +144,9 @@ impl fmt::Display for Blocker {
             Self::TooLarge { resource, asked, largest, hint } => {
                 write!(f, "{asked} of {resource} is asked for, the largest instance type has {largest}")?;
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
+            }
+            Self::RemovedByPolicy { count, reason } => {
+                write!(f, "a policy removed the {count} instance types that were left: {reason}")
             }
             Self::Limit(resource) => write!(f, "its limit on {resource} would be exceeded"),
             Self::MinValues(key) => write!(f, "minValues on {key} cannot be met"),

@@ -26,7 +26,7 @@ pub struct NodePool {
     pub taints: Vec<Taint>,
     /// Startup taints: on the new node, but pods need not tolerate them.
     pub startup_taints: Vec<Taint>,
-    /// `spec.limits` by resource, each in its base unit as in [`Resources`]; `None` = no limit on it.
+    /// `spec.limits` by resource, each in its base unit as in [`Resources`](crate::quantity::Resources); `None` = no limit on it.
     pub limits: Limits,
     /// NodeClass reference: group, kind, name.
     pub node_class: (Arc<str>, Arc<str>, Arc<str>),

@@ -1,6 +1,6 @@
 //! Label requirements as written, and their algebra on strings, for the edges and for messages.
 //!
-//! The scheduler's inner loops use the same algebra on interned symbols ([`crate::symbol`]); a property test holds the
+//! The scheduler's inner loops use the same algebra on interned symbols (`symbol`); a property test holds the
 //! two together.
 
 use std::collections::{BTreeMap, BTreeSet};

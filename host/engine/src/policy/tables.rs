@@ -1,6 +1,6 @@
 //! Builds the tables that policies see from the snapshot, and translates their ids back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Choices, Claims, Column, ExtraColumn, Fleet, Groups, Pods, RoundCatalog, Verdict};
@@ -246,6 +246,18 @@ impl Tables {
         dropped
     }
 
+    /// The reason that a filter gives for most of what it drops from row `at`; `None` when it gives none.
+    pub(crate) fn reason(verdict: &Verdict, at: usize) -> Option<Arc<str>> {
+        let start = if at == 0 { 0 } else { *verdict.dropped.end.get(at - 1)? as usize };
+        let end = *verdict.dropped.end.get(at)? as usize;
+        let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+        for reason in verdict.reason.get(start..end)? {
+            *counts.entry(*reason).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(reason, count)| (*count, std::cmp::Reverse(*reason)))?.0;
+        verdict.reasons.get(most as usize).filter(|reason| !reason.is_empty()).map(|reason| Arc::from(reason.as_str()))
+    }
+
     /// List price of every member of every row: where scorers start.
     pub(crate) fn list_prices(&self, candidates: &Choices) -> Vec<i64> {
         let rows = (0..candidates.set_of.len()).flat_map(|row| candidates.row(row));
@@ -327,6 +339,21 @@ impl Pods {
         }
         self.labels.push(labels);
         self.annotations.push([]);
+    }
+
+    /// Adds a column for every resource that some group asks for and that has no column of its own.
+    pub(crate) fn push_resources<'a>(&mut self, groups: impl Iterator<Item = &'a Resources> + Clone) {
+        const OWN_COLUMN: [&str; 5] = ["cpu", "memory", "pods", "nvidia.com/gpu", "amd.com/gpu"];
+        let names: BTreeSet<&str> = groups
+            .clone()
+            .flat_map(Resources::iter)
+            .map(|(name, _)| name)
+            .filter(|name| !OWN_COLUMN.contains(name))
+            .collect();
+        for name in names {
+            let values = groups.clone().map(|requests| unsigned(requests.get(name))).collect();
+            self.extra.push(ExtraColumn { name: name.to_owned(), values: Column::U64(values) });
+        }
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Group<'a> {
     pub(crate) refused: Option<Blocker>,
     /// Offerings that a filter took from it, by view.
     pub(crate) dropped: Vec<Bits>,
+    /// What filters said about most of them.
+    pub(crate) dropped_because: Option<Arc<str>>,
     pub(crate) count: u32,
 }
 
@@ -95,6 +97,7 @@ impl<'a> Group<'a> {
             levels: steps.into_iter().map(level).collect(),
             refused,
             dropped: Vec::new(),
+            dropped_because: None,
             count,
         }
     }

@@ -15,6 +15,7 @@ pub(crate) fn pod_columns(groups: &[Group<'_>], policies: &dyn PolicySet, tables
     for group in groups {
         pods.push(group.shape, group.count, policies.label_keys(), tables);
     }
+    pods.push_resources(groups.iter().map(|group| &group.shape.requests));
     pods
 }
 
@@ -81,6 +82,7 @@ pub(crate) fn admit_pods(
     if let Some(verdict) = policies.admit_pods(round, columns, &choices.finish()) {
         for (at, group) in placer.groups.iter_mut().enumerate() {
             group.dropped = tables.dropped(&verdict, at);
+            group.dropped_because = Tables::reason(&verdict, at);
         }
     }
 }

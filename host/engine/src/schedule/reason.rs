@@ -53,6 +53,9 @@ pub(crate) fn why(
         left.offerings.and_not(dropped);
         left.types.and(&around.view.columns.types_with(&left.offerings));
         lost.policy = before - left.types.len();
+        if let (true, Some(reason)) = (left.types.is_empty(), &group.dropped_because) {
+            return Blocker::RemovedByPolicy { count: id_of(before), reason: Arc::clone(reason) };
+        }
     }
     let mut fitting = left.types.clone();
     let mut short: BTreeMap<usize, usize> = BTreeMap::new();

@@ -151,6 +151,43 @@ fn a_filter_that_leaves_a_pod_nothing_is_its_reason() {
 }
 
 #[test]
+fn a_filter_that_says_why_is_quoted() {
+    let licence = Scripted {
+        pods: Some(Box::new(|_, _, candidates| {
+            let mut verdict = dropping(candidates, |_, _| true)?;
+            verdict.reasons = vec!["".to_owned(), "no licence for so many cores".to_owned()];
+            verdict.reason = vec![1; verdict.dropped.member.len()];
+            Some(verdict)
+        })),
+        ..Scripted::default()
+    };
+    let result = schedule(&snapshot(vec![pool("one")], pods(1, &one_cpu())), &Options::default(), &licence);
+    let why = result.unplaced[0].1.to_string();
+    assert_eq!(why, "NodePool one: a policy removed the 3 instance types that were left: no licence for so many cores");
+}
+
+#[test]
+fn requests_of_other_resources_travel_as_columns_by_name() {
+    let fpga = Scripted {
+        pods: Some(Box::new(|_, pods, _| {
+            let names: Vec<&str> = pods.extra.iter().map(|column| column.name.as_str()).collect();
+            assert_eq!(names, ["ephemeral-storage", "example.com/fpga"]);
+            assert_eq!(pods.extra[1].values, crate::policy::Column::U64(vec![2, 0]));
+            None
+        })),
+        ..Scripted::default()
+    };
+    let mut shape = one_cpu();
+    shape.requests.cpu_milli = 1500;
+    shape.requests.set("example.com/fpga", 2);
+    shape.requests.ephemeral_storage = 1;
+    let mut pending = pods(1, &one_cpu());
+    pending.extend(pods(1, &shape).into_iter().map(|pod| Pod { key: PodKey { uid: "f".into(), ..pod.key }, ..pod }));
+    let result = schedule(&snapshot(vec![pool("one")], pending), &Options::default(), &fpga);
+    assert_eq!(result.unplaced.len(), 1);
+}
+
+#[test]
 fn a_claim_that_filters_leave_nothing_is_placed_anew_without_what_was_removed() {
     let no_pool_one = Scripted {
         claims: Some(Box::new(|catalog, claims, candidates| {
