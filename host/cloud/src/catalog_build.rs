@@ -9,6 +9,7 @@
 mod capacity;
 mod class;
 mod compatibility;
+mod intern;
 mod offerings;
 mod overhead;
 mod requirements;
@@ -18,9 +19,9 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use mortise_engine::catalog::{Catalog, InstanceType};
+
+use intern::Interner;
 
 pub use capacity::{eni_pods, pod_capacity};
 pub use class::{ShapeSettings, volume_bytes};
@@ -36,19 +37,24 @@ pub use shape::{
 /// One instance type of one node class.
 #[must_use]
 pub fn build(row: &TypeRow, shape: &ClassShape, market: &dyn Market) -> InstanceType {
-    let capacity = capacity::capacity(row, shape);
+    build_with(row, shape, market, &mut Interner::default())
+}
+
+fn build_with(row: &TypeRow, shape: &ClassShape, market: &dyn Market, names: &mut Interner) -> InstanceType {
+    let capacity = capacity::capacity(row, shape, names);
     InstanceType {
-        name: Arc::from(row.name.as_str()),
-        requirements: requirements::requirements(row, shape, market),
+        name: names.get(&row.name),
+        requirements: requirements::requirements(row, shape, market, names),
         allocatable: overhead::allocatable(row, shape, &capacity),
         capacity,
-        offerings: offerings::offerings(row, shape, market),
+        offerings: offerings::offerings(row, shape, market, names),
     }
 }
 
 /// The catalogue of one node class: types that this program can run nodes on, sorted by name.
 #[must_use]
 pub fn build_catalog(rows: &[TypeRow], shape: &ClassShape, market: &dyn Market, generation: u64) -> Catalog {
-    let types = rows.iter().filter(|r| r.is_usable()).map(|r| build(r, shape, market)).collect();
+    let mut names = Interner::default();
+    let types = rows.iter().filter(|r| r.is_usable()).map(|r| build_with(r, shape, market, &mut names)).collect();
     Catalog::new(generation, types)
 }

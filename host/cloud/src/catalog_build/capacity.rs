@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mortise_engine::quantity::Resources;
 
+use super::intern::Interner;
 use super::row::TypeRow;
 use super::shape::ClassShape;
 
@@ -66,11 +67,11 @@ fn count_of(row: &TypeRow, manufacturer: &str) -> i64 {
 }
 
 /// Capacity. Resources of which there are none are left out.
-pub(super) fn capacity(row: &TypeRow, shape: &ClassShape) -> Resources {
+pub(super) fn capacity(row: &TypeRow, shape: &ClassShape, names: &mut Interner) -> Resources {
     let mut extended: BTreeMap<Arc<str>, i64> = BTreeMap::new();
     let mut put = |name: &str, count: i64| {
         if count > 0 {
-            extended.insert(Arc::from(name), count);
+            extended.insert(names.get(name), count);
         }
     };
     put("nvidia.com/gpu", count_of(row, "NVIDIA"));

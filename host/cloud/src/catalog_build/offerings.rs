@@ -7,6 +7,7 @@ use mortise_engine::catalog::{CapacityType, Offering};
 use mortise_engine::quantity::MicroUsd;
 
 use super::compatibility::incompatible;
+use super::intern::Interner;
 use super::row::TypeRow;
 use super::shape::ClassShape;
 
@@ -32,16 +33,17 @@ pub struct Quote {
 }
 
 /// Every offering of a type, by zone and market.
-pub(super) fn offerings(row: &TypeRow, shape: &ClassShape, market: &dyn Market) -> Vec<Offering> {
+pub(super) fn offerings(row: &TypeRow, shape: &ClassShape, market: &dyn Market, names: &mut Interner) -> Vec<Offering> {
     let compatible = incompatible(row, shape).is_none();
     let mut zones = market.zones(&row.name);
     zones.sort();
     let mut out = Vec::with_capacity(zones.len() * 2);
     for zone in zones {
+        let zone = names.get(&zone);
         let ours = shape.zones.iter().find(|z| z.name == zone);
         let mut labels: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::new();
         if let Some(id) = ours.and_then(|z| z.id.clone()) {
-            labels.insert(Arc::from("topology.k8s.aws/zone-id"), id);
+            labels.insert(names.get("topology.k8s.aws/zone-id"), id);
         }
         for (sold, capacity_type) in [(row.spot, CapacityType::Spot), (row.on_demand, CapacityType::OnDemand)] {
             if !sold {

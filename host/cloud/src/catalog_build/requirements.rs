@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mortise_engine::requirement::{Operator, Requirement};
 
+use super::intern::Interner;
 use super::offerings::Market;
 use super::row::TypeRow;
 use super::shape::ClassShape;
@@ -81,17 +82,20 @@ pub(super) fn category_and_generation(family: &str) -> Option<(&str, &str)> {
 }
 
 /// Builder keyed by label, so that a later value replaces the DoesNotExist that stood there.
-#[derive(Default)]
-struct Labels(BTreeMap<Arc<str>, Requirement>);
+struct Labels<'a> {
+    by_key: BTreeMap<Arc<str>, Requirement>,
+    names: &'a mut Interner,
+}
 
-impl Labels {
+impl Labels<'_> {
     fn put(&mut self, key: &str, operator: Operator, values: Vec<Arc<str>>) {
-        let key: Arc<str> = Arc::from(key);
-        self.0.insert(Arc::clone(&key), Requirement { key, operator, values, min_values: None });
+        let key = self.names.get(key);
+        self.by_key.insert(Arc::clone(&key), Requirement { key, operator, values, min_values: None });
     }
 
     fn one(&mut self, key: &str, value: &str) {
-        self.put(key, Operator::In, vec![Arc::from(value)]);
+        let value = self.names.get(value);
+        self.put(key, Operator::In, vec![value]);
     }
 
     fn aws(&mut self, key: &str, value: &str) {
@@ -99,7 +103,8 @@ impl Labels {
     }
 
     /// A set, sorted; an empty one means the label cannot be had.
-    fn set(&mut self, key: &str, mut values: Vec<Arc<str>>) {
+    fn set<'t>(&mut self, key: &str, values: impl IntoIterator<Item = &'t str>) {
+        let mut values: Vec<Arc<str>> = values.into_iter().map(|v| self.names.get(v)).collect();
         values.sort();
         values.dedup();
         let operator = if values.is_empty() { Operator::DoesNotExist } else { Operator::In };
@@ -108,8 +113,13 @@ impl Labels {
 }
 
 /// Requirements of a type, sorted by key.
-pub(super) fn requirements(row: &TypeRow, shape: &ClassShape, market: &dyn Market) -> Vec<Requirement> {
-    let mut labels = Labels::default();
+pub(super) fn requirements(
+    row: &TypeRow,
+    shape: &ClassShape,
+    market: &dyn Market,
+    names: &mut Interner,
+) -> Vec<Requirement> {
+    let mut labels = Labels { by_key: BTreeMap::new(), names };
     for key in OPTIONAL {
         labels.put(&format!("{AWS}{key}"), Operator::DoesNotExist, Vec::new());
     }
@@ -117,25 +127,19 @@ pub(super) fn requirements(row: &TypeRow, shape: &ClassShape, market: &dyn Marke
     topology(&mut labels, row, shape, market);
     identity(&mut labels, row, shape);
     devices(&mut labels, row);
-    labels.0.into_values().collect()
+    labels.by_key.into_values().collect()
 }
 
-fn topology(labels: &mut Labels, row: &TypeRow, shape: &ClassShape, market: &dyn Market) {
+fn topology(labels: &mut Labels<'_>, row: &TypeRow, shape: &ClassShape, market: &dyn Market) {
     let here: Vec<_> = shape.zones.iter().filter(|z| market.offered(&row.name, &z.name)).collect();
-    labels.set("topology.kubernetes.io/zone", here.iter().map(|z| Arc::clone(&z.name)).collect());
-    labels.set("topology.k8s.aws/zone-id", here.iter().filter_map(|z| z.id.clone()).collect());
+    labels.set("topology.kubernetes.io/zone", here.iter().map(|z| &*z.name));
+    labels.set("topology.k8s.aws/zone-id", here.iter().filter_map(|z| z.id.as_deref()));
     labels.one("topology.kubernetes.io/region", &shape.region);
-    let mut markets: Vec<Arc<str>> = Vec::new();
-    if row.on_demand {
-        markets.push(Arc::from("on-demand"));
-    }
-    if row.spot {
-        markets.push(Arc::from("spot"));
-    }
-    labels.set("karpenter.sh/capacity-type", markets);
+    let markets = [(row.on_demand, "on-demand"), (row.spot, "spot")];
+    labels.set("karpenter.sh/capacity-type", markets.into_iter().filter(|(sold, _)| *sold).map(|(_, name)| name));
 }
 
-fn identity(labels: &mut Labels, row: &TypeRow, shape: &ClassShape) {
+fn identity(labels: &mut Labels<'_>, row: &TypeRow, shape: &ClassShape) {
     labels.one("node.kubernetes.io/instance-type", &row.name);
     let arch = arch_label(row);
     if let Some(arch) = arch {
@@ -144,8 +148,7 @@ fn identity(labels: &mut Labels, row: &TypeRow, shape: &ClassShape) {
     match shape.family.windows_build() {
         None => labels.one("kubernetes.io/os", "linux"),
         Some(build) => {
-            let os = if arch == Some("amd64") { vec![Arc::from("windows")] } else { Vec::new() };
-            labels.set("kubernetes.io/os", os);
+            labels.set("kubernetes.io/os", (arch == Some("amd64")).then_some("windows"));
             labels.one("node.kubernetes.io/windows-build", build);
         }
     }
@@ -160,7 +163,7 @@ fn identity(labels: &mut Labels, row: &TypeRow, shape: &ClassShape) {
     labels.aws("instance-hypervisor", &row.hypervisor);
     let encrypted = if row.encryption_in_transit { "true" } else { "false" };
     labels.aws("instance-encryption-in-transit-supported", encrypted);
-    labels.set(&format!("{AWS}instance-tenancy"), vec![Arc::from("default"), Arc::from("dedicated")]);
+    labels.set(&format!("{AWS}instance-tenancy"), ["default", "dedicated"]);
     labels.aws("instance-cpu", &row.vcpus.to_string());
     labels.aws("instance-memory", &row.memory_mib.to_string());
     if !row.cpu_manufacturer.is_empty() {
@@ -171,7 +174,7 @@ fn identity(labels: &mut Labels, row: &TypeRow, shape: &ClassShape) {
     }
 }
 
-fn devices(labels: &mut Labels, row: &TypeRow) {
+fn devices(labels: &mut Labels<'_>, row: &TypeRow) {
     if let Some(mbps) = row.ebs_mbps {
         labels.aws("instance-ebs-bandwidth", &mbps.to_string());
     }
