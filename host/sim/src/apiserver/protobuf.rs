@@ -17,6 +17,20 @@ const MAGIC: &[u8] = b"k8s\0";
 /// Messages within messages; Kubernetes' own are less than twenty deep.
 const MAX_DEPTH: usize = 64;
 
+/// Fields that are no pointers in Go, so that false and zero there say nothing.
+const PLAIN: &[&str] = &[
+    "generation",
+    "paused",
+    "minReadySeconds",
+    "stdin",
+    "stdinOnce",
+    "tty",
+    "hostNetwork",
+    "hostPID",
+    "hostIPC",
+    "readOnly",
+];
+
 static TABLE: &str = include_str!("../../data/protobuf.txt");
 static MESSAGES: LazyLock<BTreeMap<&'static str, Message>> =
     LazyLock::new(|| TABLE.lines().filter_map(message).collect());
@@ -177,6 +191,8 @@ fn fields(message: &Message, bytes: &[u8], depth: usize) -> Option<Map<String, V
             Shape::One => match value(field.kind, &wire, depth)? {
                 // Go writes empty strings, zeros and false of plain fields; JSON leaves them out.
                 Value::String(text) if text.is_empty() => {}
+                Value::Bool(false) if PLAIN.contains(&field.name) => {}
+                Value::Number(n) if n.as_i64() == Some(0) && PLAIN.contains(&field.name) => {}
                 Value::Null => {}
                 value => _ = out.insert(field.name.to_owned(), value),
             },
