@@ -2,7 +2,12 @@
 
 use std::process::ExitCode;
 
+#[cfg(feature = "aws")]
+mod aws;
 pub mod controller;
+#[cfg(feature = "demo")]
+pub mod demo;
+pub mod simulate;
 pub mod version;
 
 /// Exit code of usage errors: wrong flags, settings or input files.
@@ -11,13 +16,17 @@ pub const USAGE: u8 = 2;
 /// The whole command line.
 #[must_use]
 pub fn command() -> clap::Command {
-    clap::Command::new("mortise")
+    let command = clap::Command::new("mortise")
         .about("Provisions nodes for pods that do not fit, and takes empty ones away. Compatible with Karpenter.")
         .version(version::LONG)
         .args(crate::settings::args())
         .args_conflicts_with_subcommands(true)
         .subcommand(controller::command())
-        .subcommand(version::command())
+        .subcommand(simulate::command())
+        .subcommand(version::command());
+    #[cfg(feature = "demo")]
+    let command = command.subcommand(demo::command());
+    command
 }
 
 /// Parses the arguments of the process and runs the verb.
@@ -32,6 +41,9 @@ pub fn run() -> ExitCode {
         }
     };
     match matches.subcommand() {
+        Some(("simulate", sub)) => simulate::run(sub),
+        #[cfg(feature = "demo")]
+        Some(("demo", sub)) => demo::run(sub),
         Some(("version", sub)) => version::run(sub),
         Some((_, sub)) => controller::run(sub),
         None => controller::run(&matches),

@@ -80,6 +80,12 @@ impl Controller {
         Self { election: Some(client), ..self }
     }
 
+    /// Uses a registry that other parts count in too.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Arc<Registry>) -> Self {
+        Self { metrics, ..self }
+    }
+
     /// Its metrics.
     #[must_use]
     pub fn metrics(&self) -> Arc<Registry> {

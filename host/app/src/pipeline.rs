@@ -40,7 +40,7 @@ const CREATING: usize = 32;
 /// While pods wait, a round runs at least so often: time alone may change what is possible.
 const RETRY: Duration = Duration::from_secs(10);
 /// Events about single pods per round; the rest is in logs and metrics.
-const EVENTS_PER_ROUND: usize = 100;
+const EVENTS_PER_ROUND: usize = 500;
 
 /// Provisions until stopped.
 pub(crate) async fn run(ctx: Arc<Context>, batcher: &mut Batcher, stop: CancellationToken) {
@@ -224,15 +224,11 @@ async fn create(
     let wanted = node_claim(decided, pool, &name(&decided.nodepool));
     let created = match ctx.writer.create(&wanted).await {
         Ok(created) => created,
-        // Names are random in 2^40: this one is ours, its first answer was lost.
+        // Names are random in 2^38, so this one is ours and its first answer was lost. The watch brings it and has it
+        // launched; its pods are promised to it already.
         Err(WriteError::AlreadyExists) => {
-            match kube::Api::<NodeClaim>::all(ctx.client.clone()).get(&wanted.name_any()).await {
-                Ok(found) => found,
-                Err(error) => {
-                    tracing::error!(controller = "provisioner", NodeClaim = wanted.name_any(), %error, "failed reading nodeclaim");
-                    return;
-                }
-            }
+            ctx.state.with(|s| s.nominate(&wanted.name_any(), &decided.pods, until));
+            return;
         }
         Err(error) => {
             ctx.metrics.inc(Id::ReconcileErrorsTotal, &["provisioner"]);

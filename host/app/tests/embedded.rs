@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use embedded::world::World;
 use k8s_openapi::api::core::v1::Node;
+use mortise::settings::Settings;
 use mortise_api::{NodeClaim, NodePool};
 use serde_json::json;
 
@@ -141,5 +142,37 @@ async fn broken_pools_are_contained() {
     for claim in world.list::<NodeClaim>().await {
         assert_eq!(claim.metadata.labels.unwrap()["karpenter.sh/nodepool"], "default");
     }
+    world.stop().await;
+}
+
+/// The leader is stopped while launches are in flight: the next one finishes them, and there is one machine per claim.
+#[tokio::test(start_paused = true)]
+async fn hand_over_with_launches_in_flight() {
+    let elected = || Settings { disable_leader_election: false, ..Settings::for_tests("karpenter") };
+    let mut world = World::start_with(elected()).await;
+    world.pool("default", json!({"types": ["m5.large", "m6i.large"]})).await;
+    world.deploy("web", 12, json!({"cpu": "1", "memory": "1Gi"})).await;
+    world.until("claims are there", async || (world.list::<NodeClaim>().await.len() > 5).then_some(())).await;
+    world.hand_over(elected()).await;
+    world.until("all pods run", async || (world.running("web").await == 12).then_some(())).await;
+    assert_eq!(world.cloud().machines().len(), world.list::<NodeClaim>().await.len(), "none launched twice");
+    world.scale("web", 0).await;
+    world.until("everything is gone", async || world.is_empty().await.then_some(())).await;
+    world.stop().await;
+}
+
+/// Node readiness is what the probe says, and the state of the policies is there to read.
+#[tokio::test(start_paused = true)]
+async fn status_of_the_policies_is_written() {
+    let world = World::start().await;
+    world.until("the status is there", async || world.config_map("karpenter", "mortise-policies-status").await).await;
+    let status = world.config_map("karpenter", "mortise-policies-status").await.unwrap();
+    assert!(status["status.yaml"].contains("revision: defaults"), "{status:?}");
+    assert!(world.metrics().contains("mortise_policies_revision{revision=\"defaults\"} 1"));
+    world.put_config_map("karpenter", "mortise-policies", "policies.yaml", "apiVersion: mortise.dev/v1alpha1\nscore: 7\n").await;
+    world.until("the refusal is told", async || {
+        world.events().await.iter().any(|r| r == "PoliciesRefused").then_some(())
+    })
+    .await;
     world.stop().await;
 }

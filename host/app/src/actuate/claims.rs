@@ -1,12 +1,13 @@
 //! The reconciler of NodeClaims and their Nodes: reads both, asks [`lifecycle`] or [`termination`] what to do, does it.
 //! One worker per claim at a time, so the claim and its Node have one writer here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt;
 use mortise_api::condition::{Conditions, nodeclaim as kind};
-use mortise_api::{NodeClaim, NodePool, finalizers, labels};
+use mortise_api::{NodeClaim, NodePool, annotations, finalizers, labels};
 use mortise_kube::record::{NodeRecord, PodRecord};
 use mortise_kube::status::WriteError;
 
@@ -19,6 +20,9 @@ use crate::context::Context;
 use crate::metrics::Id;
 use crate::notes::{Note, Subject};
 use crate::queue::Next;
+
+/// Until tagging an instance is tried again.
+const TAG_RETRY: Duration = Duration::from_secs(30);
 
 /// What is reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +104,7 @@ async fn live(ctx: &Arc<Context>, view: &View) -> Result<Next, WriteError> {
         ctx.writer.node(edit).await?;
     }
     let written = ctx.writer.apply(&**claim, &plan.claim).await?;
+    let written_nothing = written.is_none();
     let latest = match written {
         Some(object) => {
             let object = Arc::new(object);
@@ -112,10 +117,46 @@ async fn live(ctx: &Arc<Context>, view: &View) -> Result<Next, WriteError> {
         reached(ctx, &latest, milestone, view);
     }
     if plan.launch && latest.finalizers().iter().any(|f| f == finalizers::TERMINATION) {
-        ctx.launcher.launch(Due { claim: latest, fresh: false, batch_closed: None });
+        ctx.launcher.launch(Due { claim: latest.clone(), fresh: false, batch_closed: None });
     }
-    let again = plan.again.into_iter().chain(retry_in).min();
+    let settled = written_nothing && latest.is_true(kind::REGISTERED);
+    let tagged = if settled { tag(ctx, &latest).await? } else { None };
+    let again = plan.again.into_iter().chain(retry_in).chain(tagged).min();
     Ok(again.map_or(Next::Done, |wait| Next::After(wait.max(Duration::from_millis(50)))))
+}
+
+/// Tags the instance with what only its registration told, once. Returns when to try again if it failed.
+async fn tag(ctx: &Context, claim: &NodeClaim) -> Result<Option<Duration>, WriteError> {
+    let done = |key: &str| claim.annotations().get(key).is_some_and(|v| v == annotations::TRUE);
+    if done(annotations::TAGGED) && done(annotations::CLUSTER_NAME_TAGGED) {
+        return Ok(None);
+    }
+    let status = claim.status.as_ref();
+    let (Some(id), Some(node)) =
+        (status.and_then(|s| s.provider_id.as_deref()), status.and_then(|s| s.node_name.as_deref()))
+    else {
+        return Ok(None);
+    };
+    let tags = BTreeMap::from([
+        (Arc::from("Name"), Arc::from(node)),
+        (Arc::from("karpenter.sh/nodeclaim"), Arc::from(claim.name_any())),
+        (Arc::from("eks:eks-cluster-name"), Arc::from(ctx.settings.cluster_name.as_str())),
+    ]);
+    if let Err(error) = ctx.provider.tag(id, &tags).await {
+        if error.is_not_found() {
+            return Ok(None);
+        }
+        tracing::error!(NodeClaim = claim.name_any(), "provider-id" = id, %error, "failed tagging instance");
+        return Ok(Some(TAG_RETRY));
+    }
+    let mut wanted = claim.clone();
+    for key in [annotations::TAGGED, annotations::CLUSTER_NAME_TAGGED] {
+        wanted.annotations_mut().insert(key.to_owned(), annotations::TRUE.to_owned());
+    }
+    if let Some(object) = ctx.writer.apply(claim, &wanted).await? {
+        ctx.state.own_claim(Arc::new(object));
+    }
+    Ok(None)
 }
 
 /// Metrics and logs of a stage reached.

@@ -28,7 +28,7 @@ const POLL: Duration = Duration::from_secs(10);
 /// Between a proposal and its validation: pods that were about to come have come by then.
 const VALIDATION_DELAY: Duration = Duration::from_secs(15);
 /// Changes of a moment are looked at together.
-const SETTLE: Duration = Duration::from_millis(500);
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// A command on hold.
 struct Held {

@@ -12,6 +12,7 @@ use mortise_wasm::{HostSettings, PolicyHost};
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::Controller;
+use crate::metrics::Registry;
 use crate::settings::{Provider, Settings, Typed};
 use crate::telemetry;
 
@@ -60,32 +61,45 @@ async fn serve(settings: Arc<Settings>) -> anyhow::Result<()> {
     tokio::spawn(signals(shutdown.clone()));
     let limits =
         Options { qps: f64::from(settings.kube_client_qps), burst: settings.kube_client_burst, ..Options::default() };
+    let metrics = Registry::new();
     let (client, _) = build(&limits).await?;
     // The lease is renewed by a client without limits: an election that waits behind other requests is lost under load.
     let (election, _) = build(&Options { qps: 0.0, ..Options::default() }).await?;
-    let provider = provider(&client, &settings).await?;
+    let provider = provider(&client, &settings, &metrics).await?;
     // Compiles the built-in components: a tenth of a second of CPU.
     let policies = tokio::task::spawn_blocking(|| PolicyHost::new(HostSettings::default())).await?;
     let policies = Arc::new(policies.context("the policy host cannot start")?);
-    Controller::new(client, provider, policies, settings).with_election_client(election).run(shutdown).await
+    Controller::new(client, provider, policies, settings)
+        .with_metrics(metrics)
+        .with_election_client(election)
+        .run(shutdown)
+        .await
 }
 
 #[cfg(feature = "aws")]
-async fn aws(client: &Client, settings: &Settings) -> anyhow::Result<Arc<dyn CloudProvider>> {
-    super::aws::provider(client, settings).await
+async fn aws(
+    client: &Client,
+    settings: &Settings,
+    metrics: &Arc<Registry>,
+) -> anyhow::Result<Arc<dyn CloudProvider>> {
+    super::aws::provider(client, settings, metrics).await
 }
 
 #[cfg(not(feature = "aws"))]
-async fn aws(_: &Client, _: &Settings) -> anyhow::Result<Arc<dyn CloudProvider>> {
+async fn aws(_: &Client, _: &Settings, _: &Arc<Registry>) -> anyhow::Result<Arc<dyn CloudProvider>> {
     anyhow::bail!(
         "this build has no AWS provider: build with `--features aws`, or choose another with --cloud-provider (kwok is \
          in-process and for tests)"
     )
 }
 
-async fn provider(client: &Client, settings: &Settings) -> anyhow::Result<Arc<dyn CloudProvider>> {
+async fn provider(
+    client: &Client,
+    settings: &Settings,
+    metrics: &Arc<Registry>,
+) -> anyhow::Result<Arc<dyn CloudProvider>> {
     match settings.provider {
-        Provider::Aws => aws(client, settings).await,
+        Provider::Aws => aws(client, settings, metrics).await,
         Provider::Kwok => Ok(Arc::new(KwokCloud::new(client.clone(), cloud::Options::kwok(1)))),
     }
 }

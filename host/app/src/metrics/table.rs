@@ -140,6 +140,9 @@ metrics! {
     InstanceTypePriceEstimate = G, "karpenter_cloudprovider_instance_type_price_estimate", ["instance_type", "capacity_type", "zone"], "Deprecated, for older dashboards. Today: karpenter_cloudprovider_instance_type_offering_price_estimate.";
     InstanceLaunchFailuresTotal = C, "karpenter_cloudprovider_instance_launch_failures_total", ["zone", "zone_id", "capacity_type", "reason"], "Offerings that could not be launched, by reason.";
 
+    AwsRequestsTotal = C, "mortise_aws_requests_total", ["call", "code"], "Calls to AWS, retries inside the client counted as one; code is ok or the error's.";
+    AwsRequestDuration = DEFAULT, "mortise_aws_request_duration_seconds", ["call"], "Duration of calls to AWS, retries included.";
+
     LeaderElectionMasterStatus = G, "leader_election_master_status", ["name"], "1 while this replica holds the lease.";
 
     PolicyRevision = G, "mortise_policies_revision", ["revision"], "Always 1; the label is the digest of the active policies, or defaults.";

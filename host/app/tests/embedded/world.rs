@@ -1,12 +1,13 @@
 //! One embedded cluster with a controller, and short ways to say things to it.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::ClusterResourceScope;
@@ -33,19 +34,29 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start() -> Self {
+        Self::start_with(Settings::for_tests("karpenter")).await
+    }
+
+    pub(crate) async fn start_with(settings: Settings) -> Self {
         if std::env::var_os("TEST_LOG").is_some() {
             let _ = mortise::telemetry::start("debug", &["stderr".into()]);
         }
         let cluster = Cluster::start(&cluster::Options::default()).unwrap();
         let client = cluster.api().client_as("mortise");
-        let host = Arc::new(PolicyHost::new(HostSettings::default()).unwrap());
-        let settings = Arc::new(Settings::for_tests("karpenter"));
-        let controller = Controller::new(client.clone(), cluster.cloud(), host, settings);
-        let (metrics, shutdown) = (controller.metrics(), CancellationToken::new());
-        let controller = tokio::spawn(controller.run(shutdown.clone()));
+        let shutdown = CancellationToken::new();
+        let (metrics, controller) = replica(&cluster, settings, shutdown.clone());
         let world = Self { cluster, client, metrics, shutdown, controller };
         world.class("default").await;
         world
+    }
+
+    /// Another replica takes over from the first one, which is stopped in order.
+    pub(crate) async fn hand_over(&mut self, settings: Settings) {
+        let shutdown = CancellationToken::new();
+        let (metrics, controller) = replica(&self.cluster, settings, shutdown.clone());
+        self.shutdown.cancel();
+        std::mem::replace(&mut self.controller, controller).await.unwrap().unwrap();
+        (self.metrics, self.shutdown) = (metrics, shutdown);
     }
 
     pub(crate) fn cloud(&self) -> Arc<SimCloud> {
@@ -196,6 +207,20 @@ impl World {
         Api::<K>::all(self.client.clone()).delete(name, &DeleteParams::default()).await.unwrap();
     }
 
+    pub(crate) async fn config_map(&self, namespace: &str, name: &str) -> Option<BTreeMap<String, String>> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+        maps.get_opt(name).await.unwrap()?.data
+    }
+
+    pub(crate) async fn put_config_map(&self, namespace: &str, name: &str, key: &str, text: &str) {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+        let map = serde_json::from_value(json!({
+            "metadata": {"name": name, "labels": {"mortise.dev/policies": "true"}}, "data": {key: text},
+        }))
+        .unwrap();
+        maps.create(&PostParams::default(), &map).await.unwrap();
+    }
+
     /// No claim, no node, no machine.
     pub(crate) async fn is_empty(&self) -> bool {
         self.machines().is_empty() && self.list::<NodeClaim>().await.is_empty() && self.list::<Node>().await.is_empty()
@@ -220,6 +245,17 @@ impl World {
         self.shutdown.cancel();
         self.controller.await.unwrap().unwrap();
     }
+}
+
+fn replica(
+    cluster: &Cluster,
+    settings: Settings,
+    shutdown: CancellationToken,
+) -> (Arc<Registry>, JoinHandle<anyhow::Result<()>>) {
+    let host = Arc::new(PolicyHost::new(HostSettings::default()).unwrap());
+    let client = cluster.api().client_as("mortise");
+    let controller = Controller::new(client, cluster.cloud(), host, Arc::new(settings));
+    (controller.metrics(), tokio::spawn(controller.run(shutdown)))
 }
 
 fn deployment(name: &str, replicas: i32, requests: Value, tolerations: Value) -> Value {
