@@ -46,7 +46,7 @@ fn hostile_guests_are_refused_by_the_trial_round() {
         ("{ mode: spin-in-configure }", "configure: the plugin ran out of fuel"),
     ] {
         let reason =
-            refused(&format!("score: [ {} ]", evil(config, ", limits: { fuel: 1000000000, deadlineMs: 5000 }")));
+            refused(&format!("score: [ {} ]", evil(config, ", limits: { fuel: 1000000000, deadlineMs: 60000 }")));
         assert!(reason.starts_with(&format!("policies.yaml: score[0].source: {start}")), "{config}: {reason}");
     }
     let filter = refused(&format!("filter: [ {} ]", evil("{ mode: foreign }", "")));
