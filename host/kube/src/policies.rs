@@ -46,6 +46,11 @@ impl StatusWriter {
     /// # Errors
     /// The API server refused, or could not be reached after several attempts.
     pub async fn write(&mut self, data: BTreeMap<String, String>) -> Result<bool, WriteError> {
+        if self.written.is_none() {
+            // What an earlier process left there.
+            let found = retry(|| self.api.get_opt(&self.name)).await?;
+            self.written = found.map(|map| map.data.unwrap_or_default());
+        }
         if self.written.as_ref() == Some(&data) {
             return Ok(false);
         }
@@ -78,5 +83,59 @@ impl StatusWriter {
         .await?;
         self.written = Some(data);
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing;
+
+    #[tokio::test]
+    async fn the_status_holds_exactly_what_was_written_last() {
+        let stored: Arc<Mutex<Option<Value>>> = Arc::default();
+        let writes: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let (store, log) = (Arc::clone(&stored), Arc::clone(&writes));
+        let client = testing::client(move |method, _path, body| {
+            let mut stored = store.lock().unwrap();
+            let answer = match (method.as_str(), stored.as_mut()) {
+                ("POST", None) => {
+                    *stored = Some(body.clone());
+                    log.lock().unwrap().push(body.clone());
+                    testing::answer(201, &body)
+                }
+                ("GET", Some(map)) => testing::answer(200, map),
+                ("PATCH", Some(map)) => {
+                    for (key, value) in body["data"].as_object().unwrap() {
+                        match value {
+                            Value::Null => drop(map["data"].as_object_mut().unwrap().remove(key)),
+                            text => map["data"][key] = text.clone(),
+                        }
+                    }
+                    log.lock().unwrap().push(body);
+                    testing::answer(200, map)
+                }
+                _ => testing::status(404, "NotFound", "none"),
+            };
+            async move { answer }
+        });
+        let data = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        };
+        let mut writer = StatusWriter::new(client.clone(), "karpenter", "policies-status");
+        assert!(writer.write(data(&[("a", "1"), ("b", "1")])).await.unwrap());
+        assert!(!writer.write(data(&[("a", "1"), ("b", "1")])).await.unwrap());
+        assert!(writer.write(data(&[("a", "2")])).await.unwrap());
+        assert_eq!(stored.lock().unwrap().as_ref().unwrap()["data"], json!({"a": "2"}));
+        // Another process finds what is there: nothing to write, then only what differs.
+        let mut next = StatusWriter::new(client, "karpenter", "policies-status");
+        assert!(!next.write(data(&[("a", "2")])).await.unwrap());
+        assert!(next.write(data(&[("c", "3")])).await.unwrap());
+        assert_eq!(stored.lock().unwrap().as_ref().unwrap()["data"], json!({"c": "3"}));
+        assert_eq!(writes.lock().unwrap().len(), 3);
     }
 }

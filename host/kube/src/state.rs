@@ -17,6 +17,7 @@ mod volumes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mortise_api::{EC2NodeClass, NodePool};
 use mortise_engine::catalog::Catalog;
 use mortise_engine::nodepool as engine_pool;
@@ -107,7 +108,7 @@ impl ClusterState {
             Event::NodeClaim(delta) => self.apply_claims(delta, out),
             Event::NodePool(delta) => {
                 let name = |pool: &NodePool| name_of(&pool.metadata);
-                let same = |a: &NodePool, b: &NodePool| a.metadata.resource_version == b.metadata.resource_version;
+                let same = |a: &NodePool, b: &NodePool| same_version(&a.metadata, &b.metadata) || a == b;
                 let changed = self.keyed(Kind::NodePool, delta, |s| &mut s.nodepools, name, same, |n| n.name, out);
                 out.extend(changed.into_iter().map(Change::NodePool));
                 let pools = &self.nodepools;
@@ -115,8 +116,7 @@ impl ClusterState {
             }
             Event::NodeClass(delta) => {
                 let name = |class: &EC2NodeClass| name_of(&class.metadata);
-                let same =
-                    |a: &EC2NodeClass, b: &EC2NodeClass| a.metadata.resource_version == b.metadata.resource_version;
+                let same = |a: &EC2NodeClass, b: &EC2NodeClass| same_version(&a.metadata, &b.metadata) || a == b;
                 let changed = self.keyed(Kind::NodeClass, delta, |s| &mut s.node_classes, name, same, |n| n.name, out);
                 out.extend(changed.into_iter().map(Change::NodeClass));
             }
@@ -282,8 +282,13 @@ impl ClusterState {
 }
 
 /// Name of a cluster-scoped object.
-fn name_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> ObjectName {
+fn name_of(meta: &ObjectMeta) -> ObjectName {
     ObjectName::new("", meta.name.as_deref().unwrap_or_default())
+}
+
+/// The same version of the same object, as far as the API server says.
+fn same_version(a: &ObjectMeta, b: &ObjectMeta) -> bool {
+    a.resource_version.is_some() && a.resource_version == b.resource_version && a.uid == b.uid
 }
 
 fn same_arc<T>(a: Option<&Arc<T>>, b: Option<&Arc<T>>) -> bool {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::ClusterResourceScope;
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -102,9 +103,21 @@ fn asked_pause(error: &kube::Error) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(u64::from(seconds).min(30)))
 }
 
-/// Kinds that the writer takes.
-pub trait Object: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync {}
-impl<K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync> Object for K {}
+/// Kinds that the writer takes: those of the cluster's scope.
+pub trait Object:
+    Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync
+{
+}
+impl<K> Object for K where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+{
+}
 
 /// Which part of an object a change may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,10 +147,7 @@ impl Writer {
     ///
     /// # Errors
     /// See [`WriteError`].
-    pub async fn status<K: Object>(&self, known: &K, change: impl FnMut(&mut K)) -> Result<Option<K>, WriteError>
-    where
-        K: Resource<Scope = kube::core::ClusterResourceScope>,
-    {
+    pub async fn status<K: Object>(&self, known: &K, change: impl FnMut(&mut K)) -> Result<Option<K>, WriteError> {
         self.change(Some(known.clone()), known.meta().name.as_deref(), Part::Status, change).await
     }
 
@@ -145,10 +155,7 @@ impl Writer {
     ///
     /// # Errors
     /// See [`WriteError`].
-    pub async fn object<K: Object>(&self, known: &K, change: impl FnMut(&mut K)) -> Result<Option<K>, WriteError>
-    where
-        K: Resource<Scope = kube::core::ClusterResourceScope>,
-    {
+    pub async fn object<K: Object>(&self, known: &K, change: impl FnMut(&mut K)) -> Result<Option<K>, WriteError> {
         self.change(Some(known.clone()), known.meta().name.as_deref(), Part::Main, change).await
     }
 
@@ -156,10 +163,7 @@ impl Writer {
     ///
     /// # Errors
     /// See [`WriteError`].
-    pub async fn fresh<K: Object>(&self, name: &str, change: impl FnMut(&mut K)) -> Result<Option<K>, WriteError>
-    where
-        K: Resource<Scope = kube::core::ClusterResourceScope>,
-    {
+    pub async fn fresh<K: Object>(&self, name: &str, change: impl FnMut(&mut K)) -> Result<Option<K>, WriteError> {
         self.change(None, Some(name), Part::Main, change).await
     }
 
@@ -168,10 +172,7 @@ impl Writer {
     /// # Errors
     /// [`WriteError::AlreadyExists`] when there is one of that name, else see [`WriteError`]. A creation whose answer
     /// was lost can come back as `AlreadyExists`: read the object and compare before drawing conclusions.
-    pub async fn create<K: Object>(&self, object: &K) -> Result<K, WriteError>
-    where
-        K: Resource<Scope = kube::core::ClusterResourceScope>,
-    {
+    pub async fn create<K: Object>(&self, object: &K) -> Result<K, WriteError> {
         let api: Api<K> = Api::all(self.client.clone());
         let _slot = self.slots.acquire().await;
         let params = PostParams::default();
@@ -182,10 +183,7 @@ impl Writer {
     ///
     /// # Errors
     /// See [`WriteError`].
-    pub async fn get<K: Object>(&self, name: &str) -> Result<K, WriteError>
-    where
-        K: Resource<Scope = kube::core::ClusterResourceScope>,
-    {
+    pub async fn get<K: Object>(&self, name: &str) -> Result<K, WriteError> {
         let api: Api<K> = Api::all(self.client.clone());
         retry(|| api.get(name)).await
     }
@@ -194,10 +192,7 @@ impl Writer {
     ///
     /// # Errors
     /// See [`WriteError`]; an object that is gone, or was replaced by another of the same name, is no error.
-    pub async fn delete<K: Object>(&self, name: &str, uid: Option<&str>) -> Result<bool, WriteError>
-    where
-        K: Resource<Scope = kube::core::ClusterResourceScope>,
-    {
+    pub async fn delete<K: Object>(&self, name: &str, uid: Option<&str>) -> Result<bool, WriteError> {
         let api: Api<K> = Api::all(self.client.clone());
         let params = DeleteParams {
             preconditions: uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
@@ -217,10 +212,7 @@ impl Writer {
         name: Option<&str>,
         part: Part,
         mut change: impl FnMut(&mut K),
-    ) -> Result<Option<K>, WriteError>
-    where
-        K: Resource<Scope = kube::core::ClusterResourceScope>,
-    {
+    ) -> Result<Option<K>, WriteError> {
         let name = name.ok_or(WriteError::NotFound)?;
         let api: Api<K> = Api::all(self.client.clone());
         let params = PatchParams::default();

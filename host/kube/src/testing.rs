@@ -43,30 +43,8 @@ pub(crate) fn status(code: u16, reason: &str, message: &str) -> Response<Body> {
 
 /// A pod of 1 CPU and 1 GiB as an API server sends it, with what nobody reads.
 pub(crate) fn pod_json(name: &str, uid: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "name": name, "namespace": "default", "uid": uid, "resourceVersion": "1",
-            "generateName": "burst-6d4b75cb6d-",
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": {"app": "burst", "pod-template-hash": "6d4b75cb6d"},
-            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{\"a\":\"very long text that nobody reads\"}"},
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "burst-6d4b75cb6d", "uid": "rs", "controller": true, "blockOwnerDeletion": true}],
-            "managedFields": [{"manager": "kube-controller-manager", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
-                "fieldsV1": {"f:metadata": {"f:generateName": {}, "f:labels": {".": {}, "f:app": {}, "f:pod-template-hash": {}}, "f:ownerReferences": {".": {}, "k:{\"uid\":\"rs\"}": {}}},
-                    "f:spec": {"f:containers": {"k:{\"name\":\"pause\"}": {".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {}, "f:resources": {".": {}, "f:requests": {".": {}, "f:cpu": {}, "f:memory": {}}}, "f:terminationMessagePath": {}}}, "f:dnsPolicy": {}, "f:restartPolicy": {}}}}],
-        },
-        "spec": {
-            "volumes": [{"name": "kube-api-access-x", "projected": {"defaultMode": 420, "sources": [{"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}, {"configMap": {"name": "kube-root-ca.crt"}}]}}],
-            "containers": [{"name": "pause", "image": "registry.k8s.io/pause:3.10", "imagePullPolicy": "IfNotPresent",
-                "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-                "volumeMounts": [{"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": "kube-api-access-x", "readOnly": true}]}],
-            "restartPolicy": "Always", "terminationGracePeriodSeconds": 0, "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "priority": 0,
-            "tolerations": [
-                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
-                {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}],
-        },
-        "status": {"phase": "Pending", "qosClass": "Burstable", "conditions": [
-            {"type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": "2026-01-01T00:00:01Z", "reason": "Unschedulable", "message": "0/1 nodes are available"}]},
-    })
+    let mut pod: Value = serde_json::from_str(include_str!("../tests/data/pod.json")).unwrap();
+    pod["metadata"]["name"] = json!(name);
+    pod["metadata"]["uid"] = json!(uid);
+    pod
 }

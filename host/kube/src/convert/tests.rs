@@ -293,42 +293,6 @@ fn budgets_daemonsets_and_storage() {
     assert!(class.immediate && class.terms.len() == 1);
 }
 
-/// Twenty thousand pods: what one costs in memory and in time. The numbers are printed with `--nocapture`.
-#[test]
-fn twenty_thousand_pods_are_cheap() {
-    const PODS: usize = 20_000;
-    let texts: Vec<String> = (0..PODS)
-        .map(|i| {
-            let mut pod = pod_json(&format!("burst-6d4b75cb6d-{i:05}"), &format!("6f1c1d2e-0000-4000-8000-{i:012}"));
-            pod["metadata"]["labels"]["shard"] = json!((i % 20).to_string());
-            pod["spec"]["nodeName"] = json!(format!("ip-10-0-{}-{}.ec2.internal", i / 2560, i / 10 % 256));
-            pod.to_string()
-        })
-        .collect();
-    let mut converter = Converter::default();
-    let started = std::time::Instant::now();
-    let pods: Vec<PodRecord> =
-        texts.iter().map(|text| converter.pod(&serde_json::from_str::<Pod>(text).unwrap())).collect();
-    let took = started.elapsed();
-    let own: usize = pods.iter().map(own_bytes).sum();
-    println!(
-        "{} bytes of JSON per pod, {} kept per pod, {:?} per pod, strings and shapes held: {:?}",
-        texts.iter().map(String::len).sum::<usize>() / PODS,
-        own / PODS,
-        took / u32::try_from(PODS).unwrap(),
-        converter.held()
-    );
-    assert!(own / PODS <= 600, "{} bytes per pod", own / PODS);
-    assert_eq!(converter.held().1, 20, "one shape per workload");
-    assert!(converter.held().0 < 4000);
-}
-
-/// What a pod's record takes by itself: the record, its name and its UID, each behind a reference count.
-fn own_bytes(pod: &PodRecord) -> usize {
-    let text = |t: &str| 16 + t.len().next_multiple_of(8);
-    size_of::<PodRecord>() + 16 + text(&pod.key.name) + text(&pod.key.uid)
-}
-
 mod garbage {
     use super::*;
     use crate::objects::Node;

@@ -11,7 +11,7 @@ fn recorder(code: u16) -> (Recorder, Log) {
     let log = Log::default();
     let seen = Arc::clone(&log);
     let client = testing::client(move |method, path, body| {
-        seen.lock().unwrap().push((format!("{method} {path}"), body.clone()));
+        seen.lock().unwrap().push((format!("{method} {path}"), body));
         let answer = if code == 200 {
             testing::answer(200, &serde_json::json!({"metadata": {}, "involvedObject": {}}))
         } else {

@@ -8,11 +8,14 @@ use mortise_engine::pod::PodShape;
 use crate::intern::Interner;
 use crate::record::{DaemonSetRecord, ObjectName, Owner, PodRecord};
 
-/// DaemonSets and their pods, oldest first.
+/// Pods of one DaemonSet, oldest first.
+type ByAge = BTreeMap<(i64, ObjectName), Arc<PodShape>>;
+
+/// DaemonSets, and their pods by the DaemonSet's UID.
 #[derive(Debug, Default)]
 pub(super) struct Daemons {
     sets: BTreeMap<ObjectName, Arc<DaemonSetRecord>>,
-    pods: HashMap<Arc<str>, BTreeMap<(i64, ObjectName), Arc<PodShape>>>,
+    pods: HashMap<Arc<str>, ByAge>,
 }
 
 impl Daemons {

@@ -214,6 +214,38 @@ fn a_nodepool_is_usable_when_ready_with_a_class_and_a_catalogue() {
 }
 
 #[test]
+fn odd_values_in_a_nodepool_make_it_unusable_and_say_why() {
+    let pool: NodePool = serde_json::from_value(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "odd"},
+        "spec": {"limits": {"cpu": "many"}, "template": {"spec": {
+            "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "KwokNodeClass", "name": "default"},
+            "requirements": [{"key": "a", "operator": "Near", "values": ["b"], "minValues": -3}, {"key": "b", "operator": "Exists", "values": ["x"]}],
+            "taints": [{"key": "k", "effect": "Sometimes"}],
+            "expireAfter": "soon", "terminationGracePeriod": "later"}},
+            "disruption": {"consolidateAfter": "never", "consolidationPolicy": "WhenUnderutilized", "budgets": [{"nodes": "half", "schedule": "x", "duration": "long"}]}},
+    }))
+    .unwrap();
+    let mut state = ClusterState::new();
+    state.apply(Event::NodePool(Delta::Applied(Arc::new(pool))), NOW);
+    let built = Arc::clone(&state.view(NOW).nodepools[0]);
+    let why = built.unusable.join("\n");
+    for part in [
+        "\"Near\"",
+        "spec.limits[cpu]",
+        "\"Sometimes\"",
+        "KwokNodeClass",
+        "consolidateAfter",
+        "\"WhenUnderutilized\"",
+        "not been checked",
+    ] {
+        assert!(why.contains(part), "{part:?} is not in {why:?}");
+    }
+    assert_eq!(built.disruption.consolidate_after_ms, None, "a time that cannot be read removes nothing");
+    assert_eq!(&*built.disruption.budgets[0].nodes, "0", "a budget that cannot be read lets nothing through");
+    assert!(built.requirements[0].values.is_empty());
+}
+
+#[test]
 fn an_object_that_cannot_be_read_keeps_what_was_known() {
     let mut state = ClusterState::new();
     state.claim_in(claim("c", "aws:///a/i-1"));

@@ -21,11 +21,14 @@ fn read(value: Value) -> NodePool {
     serde_json::from_value(value).unwrap()
 }
 
+/// Requests and their bodies.
+type Log = Arc<Mutex<Vec<(String, Value)>>>;
+
 /// A writer over a fake API server that answers patches as `patch` says and reads with version 7 of the pool.
 fn writer(
     patch: impl Fn(u32, &Value) -> http::Response<kube::client::Body> + Clone + Send + Sync + 'static,
-) -> (Writer, Arc<Mutex<Vec<(String, Value)>>>) {
-    let seen: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+) -> (Writer, Log) {
+    let seen = Log::default();
     let log = Arc::clone(&seen);
     let count = Arc::new(AtomicU32::new(0));
     let client = testing::client(move |method, path, body| {

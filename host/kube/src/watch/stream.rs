@@ -1,7 +1,6 @@
 //! One watch: kube's watcher with back-off, records made on arrival, lists gathered whole.
 
 use std::fmt::Debug;
-use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -122,7 +121,7 @@ pub(super) fn spawn(
 }
 
 /// Watches one kind until the reader is gone.
-fn run<K, R>(
+async fn run<K, R>(
     kind: Kind,
     api: Api<K>,
     config: Config,
@@ -130,19 +129,16 @@ fn run<K, R>(
     mut again: Again,
     mut read: impl FnMut(&K) -> Result<R, Arc<str>> + Send,
     wrap: fn(Delta<R>) -> Event,
-) -> impl Future<Output = ()> + Send
-where
+) where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     R: Send + Sync,
 {
-    async move {
-        loop {
-            again.mark_unchanged();
-            let stream = pin!(watcher(api.clone(), config.clone()));
-            match follow(kind, stream, &events, &mut again, &mut read, wrap).await {
-                Stop::Relist => {}
-                Stop::Closed => return,
-            }
+    loop {
+        again.mark_unchanged();
+        let stream = pin!(watcher(api.clone(), config.clone()));
+        match follow(kind, stream, &events, &mut again, &mut read, wrap).await {
+            Stop::Relist => {}
+            Stop::Closed => return,
         }
     }
 }

@@ -132,8 +132,11 @@ impl World {
     }
 }
 
+/// Nodes, waiting pods, usage.
+type Comparable = (BTreeMap<Arc<str>, Node>, Vec<Pod>, BTreeMap<Arc<str>, Usage>);
+
 /// Everything but what only this process remembers.
-fn comparable(state: &mut ClusterState) -> (BTreeMap<Arc<str>, Node>, Vec<Pod>, BTreeMap<Arc<str>, Usage>) {
+fn comparable(state: &mut ClusterState) -> Comparable {
     let snapshot = state.view(NOW);
     let nodes = snapshot.nodes.iter().map(|(name, node)| {
         let mut node = Node::clone(node);
