@@ -22,7 +22,8 @@ pub(crate) struct ClusterInfo {
 }
 
 impl ClusterInfo {
-    fn from_settings(settings: &AwsSettings) -> Self {
+    /// What the settings alone say.
+    pub(crate) fn from_settings(settings: &AwsSettings) -> Self {
         Self {
             name: Arc::clone(&settings.cluster_name),
             endpoint: settings.cluster_endpoint.clone(),

@@ -74,7 +74,8 @@ impl AwsProvider {
             permits: Semaphore::new(settings.launch_concurrency.max(1)),
             attempts: Default::default(),
         };
-        let resolver = Resolver::new(clients.clone(), Arc::clone(&settings), cluster, addresses);
+        let resolver =
+            Resolver::new(clients.clone(), Arc::clone(&settings), cluster, addresses, Arc::clone(&templates));
         Ok(Self { clients, settings, catalogs, templates, instances, resolver, launcher })
     }
 

@@ -1,5 +1,6 @@
 //! Everything a node class selects, part by part. Trouble with one part never hides another.
 
+mod trial;
 mod verdict;
 
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use mortise_api::condition::ec2nodeclass as conditions;
 use mortise_api::ec2nodeclass::{Ami, EC2NodeClassStatus, SecurityGroup};
 
 use super::clients::Clients;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, ClusterInfo};
 use super::error::ApiError;
 use super::filters::Kept;
 use super::images::{ImageError, Parameters, find_images};
@@ -19,11 +20,14 @@ use super::network::{
 };
 use super::profile::{self, ProfileRequest};
 use super::settings::AwsSettings;
+use super::template::Templates;
 use crate::class::{ClassResolution, ConditionOutcome, Verdict};
 use verdict::{not_ready, selector_text, unasked};
 
-/// How soon to look again when something is wrong or missing.
-const SOON: Duration = Duration::from_secs(60);
+/// When to look again: something could not be asked,
+const SOON: Duration = Duration::from_secs(10);
+/// or all was asked; what is found changes without notice, and what is missing may appear.
+const LATER: Duration = Duration::from_secs(60);
 
 /// Looks classes up.
 pub(crate) struct Resolver {
@@ -36,10 +40,14 @@ pub(crate) struct Resolver {
     security_groups: Kept<Vec<SecurityGroup>>,
     images: Kept<Vec<Ami>>,
     profiles: Kept<String>,
+    tried: Kept<()>,
+    templates: Arc<Templates>,
 }
 
 /// A profile's role is read again after this time.
 const PROFILE_TTL: Duration = Duration::from_secs(900);
+/// A class that was tried out successfully is tried again after this time.
+const TRIED_TTL: Duration = Duration::from_secs(1800);
 
 impl Resolver {
     pub(crate) fn new(
@@ -47,6 +55,7 @@ impl Resolver {
         settings: Arc<AwsSettings>,
         cluster: Arc<Cluster>,
         addresses: Arc<Addresses>,
+        templates: Arc<Templates>,
     ) -> Self {
         Self {
             clients,
@@ -58,6 +67,8 @@ impl Resolver {
             security_groups: Kept::default(),
             images: Kept::default(),
             profiles: Kept::default(),
+            tried: Kept::default(),
+            templates,
         }
     }
 
@@ -87,7 +98,9 @@ impl Resolver {
         outcomes.extend(verdict::capacity_reservations(class));
         let own = self.validate(class, &status, &outcomes).await;
         outcomes.push(outcome(conditions::VALIDATION_SUCCEEDED, own));
-        ClassResolution { status, conditions: outcomes, requeue_after: SOON }
+        let unasked = outcomes.iter().any(|o| matches!(o.verdict, Verdict::Unasked { .. }));
+        let requeue_after = if unasked { SOON } else { LATER };
+        ClassResolution { status, conditions: outcomes, requeue_after }
     }
 
     async fn resolve_subnets(
@@ -102,7 +115,9 @@ impl Resolver {
                     .await
                     .map_err(|e| unasked("SubnetsNotFound", &e))?;
                 self.addresses.refresh(&found);
-                self.subnets.put(key, found.clone());
+                if !found.is_empty() {
+                    self.subnets.put(key, found.clone());
+                }
                 found
             }
         };
@@ -126,7 +141,9 @@ impl Resolver {
                 let found = find_security_groups(&self.clients, &security_group_filters(class))
                     .await
                     .map_err(|e| unasked("SecurityGroupsNotFound", &e))?;
-                self.security_groups.put(key, found.clone());
+                if !found.is_empty() {
+                    self.security_groups.put(key, found.clone());
+                }
                 found
             }
         };
@@ -215,26 +232,32 @@ impl Resolver {
             return bad;
         }
         let family = class.spec.resolved_ami_family();
-        if family == Some(mortise_api::ec2nodeclass::AmiFamily::Al2023) {
-            match self.cluster.info(&self.clients, &self.settings).await {
-                Ok(info) => {
-                    if let Some(message) = verdict::cluster_gap(&info) {
-                        return not_ready("ClusterCIDRResolutionFailed", message);
-                    }
-                    if let Err(error) = verdict::trial_user_data(class, &info) {
-                        return not_ready(error.0, error.1);
-                    }
-                }
-                Err(error) if error.is_transient() => return unasked("ClusterCIDRResolutionFailed", &error),
-                Err(error) => {
-                    let message = format!(
-                        "the cluster's endpoint, CA and service CIDR could not be asked from EKS: {error}; set CLUSTER_NAME rightly and allow eks:DescribeCluster"
-                    );
-                    return not_ready("ClusterCIDRResolutionFailed", message);
-                }
+        let joins = family == Some(mortise_api::ec2nodeclass::AmiFamily::Al2023);
+        let cluster = match self.cluster.info(&self.clients, &self.settings).await {
+            Ok(cluster) => cluster,
+            // Images of the user's own bring what they need.
+            Err(_) if !joins => ClusterInfo::from_settings(&self.settings),
+            Err(error) if error.is_transient() => return unasked("ClusterCIDRResolutionFailed", &error),
+            Err(error) => {
+                let message = format!(
+                    "the cluster's endpoint, CA and service CIDR could not be asked from EKS: {error}; set CLUSTER_NAME rightly and allow eks:DescribeCluster"
+                );
+                return not_ready("ClusterCIDRResolutionFailed", message);
+            }
+        };
+        if joins {
+            if let Some(message) = verdict::cluster_gap(&cluster) {
+                return not_ready("ClusterCIDRResolutionFailed", message);
+            }
+            if let Err((reason, message)) = verdict::trial_user_data(class, &cluster) {
+                return not_ready(reason, message);
             }
         }
-        verdict::dependencies(status, others)
+        let parts = verdict::dependencies(status, others);
+        if parts != Verdict::Ready || self.settings.disable_dry_run {
+            return parts;
+        }
+        self.try_out(class, status, &cluster).await.unwrap_or(Verdict::Ready)
     }
 
     /// Forgets a class that is gone.

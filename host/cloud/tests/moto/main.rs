@@ -68,7 +68,10 @@ fn class(extra: serde_json::Value) -> EC2NodeClass {
         spec[key] = value.clone();
     }
     let mut class = EC2NodeClass::new("default", serde_json::from_value(spec).unwrap());
-    class.metadata.uid = Some("class-uid".to_owned());
+    // Each is an object of its own: what is found is kept by uid and generation.
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    class.metadata.uid = Some(format!("class-uid-{number}"));
     class.metadata.generation = Some(1);
     class
 }
@@ -132,6 +135,12 @@ async fn from_class_to_machine_and_back() {
     assert_eq!(status.amis.len(), 2, "x86_64 and arm64");
     let profile = status.instance_profile.clone().unwrap();
     assert!(profile.starts_with("prod_"));
+    assert_eq!((calls.count("CreateFleet"), calls.count("RunInstances")), (1, 1), "dry runs");
+    assert_eq!(provider.list().await.unwrap(), [], "which start nothing");
+    let again = provider.resolve(&class).await;
+    assert!(again.is_ready());
+    assert_eq!(calls.count("RunInstances"), 1, "not tried again for half an hour");
+    let made = calls.count("CreateLaunchTemplate");
 
     let catalog = provider.catalog(&class).await.unwrap();
     assert_eq!(
@@ -153,8 +162,8 @@ async fn from_class_to_machine_and_back() {
     ];
     let launch = request(&class, "general-abc", choices);
     let instance = provider.launch(&launch).await.unwrap();
-    assert_eq!(calls.count("CreateFleet"), 1);
-    assert_eq!(calls.count("CreateLaunchTemplate"), 2, "one per architecture");
+    assert_eq!(calls.count("CreateFleet"), 2);
+    assert_eq!(calls.count("CreateLaunchTemplate"), made + 2, "one per architecture");
     assert_eq!(&*instance.instance_type, "m5.large");
     assert_eq!(&*instance.zone, "us-east-1b");
     assert!(instance.provider_id.starts_with("aws:///us-east-1b/i-"));
@@ -193,7 +202,7 @@ async fn from_class_to_machine_and_back() {
     // Templates are reused.
     let again = request(&class, "general-def", launch.list.choices.clone());
     let other = provider.launch(&again).await.unwrap();
-    assert_eq!(calls.count("CreateLaunchTemplate"), 2);
+    assert_eq!(calls.count("CreateLaunchTemplate"), made + 2);
     assert_eq!(provider.list().await.unwrap().len(), 2);
 
     // Tags are added where absent, never overwritten.
@@ -290,6 +299,7 @@ async fn every_part_of_a_class_speaks_for_itself() {
     own.spec.role = None;
     let resolution = provider.resolve(&own).await;
     assert_eq!(resolution.status.instance_profile.as_deref(), Some("mine"));
+    assert_eq!(reason(&resolution, "ValidationSucceeded"), "InstanceProfileNotFound");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -308,7 +318,7 @@ async fn what_is_not_ready_is_not_launched() {
     changed.metadata.generation = Some(1);
     let error = provider.launch(&request(&changed, "a", Vec::new())).await.unwrap_err();
     assert!(matches!(error, LaunchError::InsufficientCapacity { .. }), "no offering at all: {error}");
-    assert_eq!(calls.count("CreateFleet"), 0);
+    assert_eq!(calls.count("CreateFleet"), 1, "the dry run");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,6 +14,7 @@ struct Scene {
 async fn through(proxy: &Proxy, moto: &Moto) -> AwsProvider {
     let mut settings = settings(moto);
     settings.for_tests = Some(TestEndpoint { url: proxy.url.clone() });
+    settings.disable_dry_run = true;
     let provider = AwsProvider::connect(settings, Arc::new(mortise_cloud::Unobserved)).await.unwrap();
     provider.check().await.unwrap();
     provider

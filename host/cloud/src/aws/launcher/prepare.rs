@@ -116,7 +116,11 @@ impl Launcher {
             });
         }
         let shape = ClassShape::from_class(class, self.catalogs.settings()).map_err(|e| not_ready(e.to_string()))?;
-        let cluster = self.cluster.info(&self.clients, &self.settings).await.map_err(|e| create_error(&e))?;
+        let cluster = match self.cluster.info(&self.clients, &self.settings).await {
+            Ok(cluster) => cluster,
+            Err(_) if shape.family == AmiFamily::Custom => ClusterInfo::from_settings(&self.settings),
+            Err(error) => return Err(create_error(&error)),
+        };
         let efa = efa_wanted(request) > 0 && class.spec.network_interfaces.is_empty();
         let subnets = self.addresses.best_per_zone(status.subnets.iter().filter(|s| {
             let mark = crate::unavailable::Mark::Subnet(Arc::from(s.id.as_str()));
