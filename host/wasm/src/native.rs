@@ -27,6 +27,8 @@ pub(crate) struct NativeRound<'a> {
     tables: Tables<'a>,
     consolidate_after_s: &'a [u64],
     rules: Option<Constraints>,
+    /// The price policy would change some cost: worked out at first use.
+    price_changes: Option<bool>,
 }
 
 fn u32s<'a>(extra: &'a [ExtraColumn], name: &str) -> Option<&'a [u32]> {
@@ -61,7 +63,7 @@ impl<'a> NativeRound<'a> {
                 interruptible: u32s(&offerings.extra, RESERVATION_INTERRUPTIBLE),
             },
         };
-        Self { tables, consolidate_after_s: &catalog.nodepools.consolidate_after_s, rules: None }
+        Self { tables, consolidate_after_s: &catalog.nodepools.consolidate_after_s, rules: None, price_changes: None }
     }
 
     pub(crate) fn constraints(&mut self, round: &Round, claims: &Claims, choices: &Choices) -> Verdict {
@@ -73,9 +75,12 @@ impl<'a> NativeRound<'a> {
         Verdict { dropped, reason: verdict.reason, reasons: verdict.reasons }
     }
 
-    pub(crate) fn price(&self, choices: &Choices, base: &[i64]) -> Vec<i64> {
-        let offerings = &self.tables.offerings;
-        mortise_plugin_price::evaluate(offerings.capacity, offerings.price_micro_usd, candidates(choices), base)
+    pub(crate) fn price(&mut self, choices: &Choices, base: Vec<i64>) -> Vec<i64> {
+        let (capacity, prices) = (self.tables.offerings.capacity, self.tables.offerings.price_micro_usd);
+        match self.price_changes.get_or_insert_with(|| mortise_plugin_price::changes_costs(capacity, prices)) {
+            true => mortise_plugin_price::evaluate(capacity, prices, candidates(choices), &base),
+            false => base,
+        }
     }
 
     fn nodes<'b>(&'b self, nodes: &'b Nodes) -> mortise_plugin_karpenter::Nodes<'b> {
@@ -107,7 +112,7 @@ impl PolicyRound for NativeRound<'_> {
     }
 
     fn evaluate(&mut self, _: &Round, _: &Claims, candidates: &Choices, base: Vec<i64>) -> Vec<i64> {
-        self.price(candidates, &base)
+        self.price(candidates, base)
     }
 
     fn propose_consolidation(

@@ -17,6 +17,9 @@ use crate::plugin::Instance;
 use crate::slot::{OnError, Seat, Slot};
 
 mod chain;
+mod fold;
+
+use fold::Folded;
 
 /// A round: fresh instances, made when a hook is first asked.
 pub(crate) struct Round<'a> {
@@ -220,11 +223,20 @@ impl PolicyRound for Round<'_> {
     }
 
     fn admit_claims(&mut self, round: &Asked, claims: &Claims, candidates: &Choices) -> Option<Verdict> {
+        if let Some(folded) = Folded::new(claims, candidates, &[]) {
+            let verdict = self.admit_claims(round, &folded.claims, &folded.candidates)?;
+            return Some(folded.unfold_verdict(verdict));
+        }
         let question = |instance: &mut Instance, left: &Choices| instance.admit_claims(round, claims, left);
         self.filter(round, candidates, question, |native, left| Some(native.constraints(round, claims, left)))
     }
 
     fn evaluate(&mut self, round: &Asked, claims: &Claims, candidates: &Choices, base: Vec<i64>) -> Vec<i64> {
+        if let Some(mut folded) = Folded::new(claims, candidates, &base) {
+            let costs = std::mem::take(&mut folded.base);
+            let costs = self.evaluate(round, &folded.claims, &folded.candidates, costs);
+            return folded.unfold_costs(&costs, base);
+        }
         self.now_unix_ms = round.now_unix_ms;
         let active = self.active;
         let mut costs = base;
@@ -232,7 +244,7 @@ impl PolicyRound for Round<'_> {
             let reply = self.ask(*index, Hook::Score, |instance| instance.evaluate(round, claims, candidates, &costs));
             let mut scored = match reply {
                 Reply::Answer(scored) => scored,
-                Reply::Builtin => self.native.price(candidates, &costs),
+                Reply::Builtin => self.native.price(candidates, costs.clone()),
                 Reply::Skip => continue,
                 Reply::Stop => vec![COST_DROPPED; costs.len()],
             };

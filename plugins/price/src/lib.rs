@@ -15,6 +15,13 @@ use mortise_plugin_sdk::{COST_DROPPED, COST_UNKNOWN, Candidates, Capacity, PRICE
 #[cfg(target_arch = "wasm32")]
 mod component;
 
+/// Some offering is reserved or has no known price: otherwise every cost so far is the cost, and [`evaluate`] need not look
+/// at candidates. Asked once a round.
+#[must_use]
+pub fn changes_costs(capacity: &[u8], price_micro_usd: &[u64]) -> bool {
+    price_micro_usd.contains(&PRICE_UNKNOWN) || capacity.iter().any(|code| is_reserved(*code))
+}
+
 /// Cost of every candidate, rows in order. `capacity` and `price_micro_usd` are columns of the offerings, `base` the costs
 /// so far. What an earlier scorer dropped or could not price stays so.
 #[must_use]
@@ -25,7 +32,7 @@ pub fn evaluate(capacity: &[u8], price_micro_usd: &[u64], candidates: Candidates
         costs.extend(row.iter().zip(base.by_ref()).map(|(offering, so_far)| {
             let at = *offering as usize;
             let unknown = price_micro_usd.get(at).is_none_or(|price| *price == PRICE_UNKNOWN);
-            let reserved = capacity.get(at).is_some_and(|code| Capacity::from_code(*code) == Capacity::Reserved);
+            let reserved = capacity.get(at).is_some_and(|code| is_reserved(*code));
             match *so_far {
                 COST_DROPPED => COST_DROPPED,
                 _ if unknown => COST_UNKNOWN,
@@ -36,6 +43,10 @@ pub fn evaluate(capacity: &[u8], price_micro_usd: &[u64], candidates: Candidates
         }));
     }
     costs
+}
+
+fn is_reserved(code: u8) -> bool {
+    Capacity::from_code(code) == Capacity::Reserved
 }
 
 #[cfg(test)]
@@ -58,5 +69,13 @@ mod tests {
     fn a_discount_before_it_is_kept() {
         let candidates = Candidates { sets: Rows { end: &[2], member: &[0, 1] }, set_of: &[0] };
         assert_eq!(evaluate(&[2, 1], &[100_000, 30_000], candidates, &[80_000, 30_000]), [80_000, 30_000]);
+    }
+
+    #[test]
+    fn only_reserved_or_unknown_offerings_change_a_cost() {
+        assert!(!changes_costs(&[1, 2], &[1, 2]));
+        assert!(changes_costs(&[1, 0], &[1, 2]) && changes_costs(&[1, 2], &[1, PRICE_UNKNOWN]));
+        let candidates = Candidates { sets: Rows { end: &[2], member: &[0, 1] }, set_of: &[0] };
+        assert_eq!(evaluate(&[1, 2], &[1, 2], candidates, &[7, COST_DROPPED]), [7, COST_DROPPED]);
     }
 }

@@ -114,7 +114,10 @@ impl World {
                 world.add_claim_on(set, 0);
             }
         }
-        world.add_min_values(&mut dice);
+        // Half of the worlds without extra columns of claims, so that equal claims are folded.
+        if dice.below(2) == 0 {
+            world.add_min_values(&mut dice);
+        }
         for _ in 0..20 {
             world.add_node(dice.below(128) as u32, if dice.below(5) == 0 { u64::MAX } else { dice.below(1_000_000) });
         }
