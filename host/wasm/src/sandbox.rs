@@ -11,9 +11,11 @@ use crate::guest::GuestState;
 
 /// Length of an epoch: how precisely deadlines are kept.
 const TICK: Duration = Duration::from_millis(5);
-/// Address space of a linear memory before it must move. Small, so that a controller under an address-space limit can run
-/// plugins; memory that is not touched costs nothing either way.
-const MEMORY_RESERVATION: u64 = 64 * 1024 * 1024;
+/// Address space reserved for a linear memory: all that a 32-bit guest can name, so that compiled code needs no bounds
+/// checks. Address space is not memory: only what a guest touches is resident, and that is metered.
+const MEMORY_RESERVATION: u64 = 4 << 30;
+/// Behind it, for the offsets in instructions.
+const MEMORY_GUARD: u64 = 32 << 20;
 
 /// Engine and linker, shared by all plugins.
 pub(crate) struct Sandbox {
@@ -63,9 +65,8 @@ fn config() -> Config {
     let mut config = Config::new();
     // Limits.
     config.consume_fuel(true).epoch_interruption(true).max_wasm_stack(512 * 1024);
-    // Small footprint: one or two plugins at a time need neither pooling nor 4 GiB of address space each.
-    config.memory_reservation(MEMORY_RESERVATION).memory_reservation_for_growth(MEMORY_RESERVATION);
-    config.memory_guard_size(64 * 1024).guard_before_linear_memory(false).memory_may_move(true);
+    // One or two plugins at a time need no pool of memories.
+    config.memory_reservation(MEMORY_RESERVATION).memory_guard_size(MEMORY_GUARD).memory_may_move(false);
     // Determinism: results may not depend on the CPU. Fewer proposals also means less for hostile code to try.
     config.relaxed_simd_deterministic(true).wasm_relaxed_simd(false).cranelift_nan_canonicalization(true);
     config.wasm_memory64(false).wasm_multi_memory(false);

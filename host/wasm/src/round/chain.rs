@@ -11,29 +11,35 @@ pub(super) struct Filtered<'a> {
     original: &'a Choices,
     /// Candidates left; `None` while nothing is dropped.
     left: Option<Choices>,
+    /// Dropped of those, but not taken out yet: after the last filter nobody asks.
+    pending: Option<Groups>,
     dropped: Option<Verdict>,
     explain: bool,
 }
 
 impl<'a> Filtered<'a> {
     pub(super) fn new(candidates: &'a Choices, explain: bool) -> Self {
-        Self { original: candidates, left: None, dropped: None, explain }
+        Self { original: candidates, left: None, pending: None, dropped: None, explain }
     }
 
     /// What the next filter is asked about.
-    pub(super) fn candidates(&self) -> &Choices {
+    pub(super) fn candidates(&mut self) -> &Choices {
+        if let Some(dropped) = self.pending.take() {
+            self.left = Some(narrow(self.left.as_ref().unwrap_or(self.original), &dropped));
+        }
         self.left.as_ref().unwrap_or(self.original)
     }
 
     /// A verdict that drops all that is left.
-    pub(super) fn everything(&self, reason: &str) -> Verdict {
+    pub(super) fn everything(&mut self, reason: &str) -> Verdict {
+        let explain = self.explain;
         let left = self.candidates();
         let mut verdict = Verdict::default();
         for row in 0..left.set_of.len() {
             verdict.dropped.member.extend_from_slice(candidates_of(left, row));
             verdict.dropped.end.push(index(verdict.dropped.member.len()));
         }
-        if self.explain {
+        if explain {
             verdict.reason = vec![0; verdict.dropped.member.len()];
             verdict.reasons.push(reason.to_owned());
         }
@@ -50,7 +56,9 @@ impl<'a> Filtered<'a> {
             self.dropped.get_or_insert(verdict);
             return;
         }
-        self.left = Some(narrow(self.candidates(), &verdict.dropped));
+        // A verdict is about the candidates as they are, so what was pending is taken out by now.
+        self.candidates();
+        self.pending = Some(verdict.dropped.clone());
         self.dropped = Some(match self.dropped.take() {
             Some(before) if !before.dropped.member.is_empty() => join(before, &verdict),
             _ => verdict,
@@ -132,7 +140,8 @@ mod tests {
         assert_eq!(left.set_of, [0, 1, 0]);
         chain.apply("b", verdict(&[&[1], &[3], &[]], "y"));
         assert_eq!(candidates_of(chain.candidates(), 0), [3]);
-        chain.apply("c", chain.everything("stop"));
+        let everything = chain.everything("stop");
+        chain.apply("c", everything);
         let all = chain.finish().unwrap();
         assert_eq!((all.dropped.end, all.dropped.member), (vec![3, 6, 9], vec![2, 1, 3, 3, 1, 2, 2, 1, 3]));
         assert_eq!(all.reasons, ["a: x", "b: y", "c: stop"]);
