@@ -28,7 +28,10 @@ pub(crate) fn admit(resource: &Resource, object: &mut Value, unknown: Unknown) -
             }
         }
         None => {
-            types::quantities_to_text(object);
+            // A CustomResourceDefinition holds no quantities, only `default`s that may be numbers.
+            if resource.kind != "CustomResourceDefinition" {
+                types::quantities_to_text(object);
+            }
             let lookup = if events::is_new_style(object) { "events.k8s.io" } else { &resource.group };
             if let Some(typed) = types::typed(lookup, &resource.kind) {
                 let normal = (typed.normalise)(object).map_err(|e| {
