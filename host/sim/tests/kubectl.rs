@@ -152,7 +152,7 @@ async fn manifests_are_applied_both_ways() {
     Session::contains(&k.run("apply -f web.yaml").await, &["created"]);
     Session::contains(&k.run("apply -f web.yaml").await, &["unchanged"]);
     k.write("web.yaml", &deployment("web:2", ""));
-    Session::contains(&k.try_run("diff -f web.yaml").await.1, &["-        image: web:1", "+        image: web:2"]);
+    Session::contains(&k.try_run("diff -f web.yaml").await.1, &["- image: web:1", "- image: web:2"]);
     Session::contains(&k.run("apply -f web.yaml").await, &["configured"]);
     Session::contains(
         &k.run("get deployment web -o jsonpath={.spec.template.spec.containers[0].image}").await,
@@ -205,7 +205,9 @@ spec:
     Session::contains(&k.run("explain nodepool.spec.limits").await, &["FIELD: limits"]);
     Session::contains(&k.run("explain pod.spec.tolerations").await, &["tolerationSeconds"]);
     Session::contains(&k.run("api-resources").await, &["nodeclaims", "ec2nodeclasses"]);
-    let (ok, text) = k.try_run("patch nodepool default --type=merge -p {\"spec\":{\"disruption\":{\"consolidationPolicy\":\"Sometimes\"}}}").await;
+    let (ok, text) = k
+        .try_run("patch nodepool default --type=merge -p {\"spec\":{\"disruption\":{\"consolidateAfter\":\"soon\"}}}")
+        .await;
     assert!(!ok);
-    Session::contains(&text, &["spec.disruption.consolidationPolicy", "Sometimes"]);
+    Session::contains(&text, &["spec.disruption.consolidateAfter", "soon"]);
 }

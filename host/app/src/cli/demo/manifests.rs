@@ -1,4 +1,4 @@
-//! What the demo applies: a NodePool and an EC2NodeClass of the usual shape, and a burst of pods of five kinds.
+//! What the demo applies: two NodePools and an EC2NodeClass of the usual shape, and a burst of pods of five kinds.
 
 use serde_json::{Value, json};
 
@@ -17,37 +17,63 @@ pub(super) fn node_class() -> Value {
     })
 }
 
-/// Spot or on demand, current generations of three categories, two architectures, three zones. Unlike in production
-/// there is no budget that spares business hours, so that the scale-down shows at any time of day.
-pub(super) fn node_pool(pods: u32) -> Value {
+/// Two NodePools of the usual shape: a small one on demand for pods that must stay, tainted and heavier, and one for all
+/// others, spot or on demand, current generations of three categories, two architectures, three zones. Unlike in
+/// production no budget spares business hours, so that the scale-down shows at any time of day.
+pub(super) fn node_pools(pods: u32) -> Vec<Value> {
     let requirement =
         |key: &str, operator: &str, values: &[&str]| json!({"key": key, "operator": operator, "values": values});
-    // Enough for every kind of pod, with room; a burst of the default size needs about a third of it.
-    let cpu = (pods * 2).max(100);
+    let common = [
+        requirement("karpenter.k8s.aws/instance-generation", "Gt", &["5"]),
+        requirement("kubernetes.io/arch", "In", &["amd64", "arm64"]),
+        // Without it two or three of the largest machines would hold the whole burst.
+        requirement("karpenter.k8s.aws/instance-cpu", "Lt", &["33"]),
+    ];
+    // Enough for the burst with room: it asks for less than one CPU a pod.
+    let cpu = pods.saturating_mul(2).max(100);
+    let mut system = pool("system", 100, cpu);
+    let spec = &mut system["spec"]["template"]["spec"];
+    spec["taints"] = json!([{"key": "CriticalAddonsOnly", "effect": "NoSchedule"}]);
+    spec["requirements"] = [
+        &common[..],
+        &[
+            requirement("karpenter.sh/capacity-type", "In", &["on-demand"]),
+            requirement("karpenter.k8s.aws/instance-category", "In", &["c", "m"]),
+        ],
+    ]
+    .concat()
+    .into();
+    let mut default = pool("default", 10, cpu);
+    default["spec"]["template"]["spec"]["requirements"] = [
+        &common[..],
+        &[
+            requirement("karpenter.sh/capacity-type", "In", &["spot", "on-demand"]),
+            requirement("karpenter.k8s.aws/instance-category", "In", &["c", "m", "r"]),
+            requirement("karpenter.k8s.aws/instance-size", "NotIn", &["nano", "micro", "small"]),
+            requirement("topology.kubernetes.io/zone", "In", &["us-east-1a", "us-east-1b", "us-east-1c"]),
+        ],
+    ]
+    .concat()
+    .into();
+    vec![system, default]
+}
+
+fn pool(name: &str, weight: u32, cpu: u32) -> Value {
     json!({
-        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "default"},
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name},
         "spec": {
-            "weight": 10,
+            "weight": weight,
             "template": {
-                "metadata": {"labels": {"intent": "apps"}},
+                "metadata": {"labels": {"intent": if name == "system" { "system" } else { "apps" }}},
                 "spec": {
-                    "requirements": [
-                        requirement("karpenter.sh/capacity-type", "In", &["spot", "on-demand"]),
-                        requirement("karpenter.k8s.aws/instance-category", "In", &["c", "m", "r"]),
-                        requirement("karpenter.k8s.aws/instance-generation", "Gt", &["5"]),
-                        requirement("karpenter.k8s.aws/instance-size", "NotIn", &["nano", "micro", "small"]),
-                        requirement("kubernetes.io/arch", "In", &["amd64", "arm64"]),
-                        requirement("topology.kubernetes.io/zone", "In", &["us-east-1a", "us-east-1b", "us-east-1c"]),
-                    ],
                     "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
                     "expireAfter": "336h",
                 },
             },
             "disruption": {
-                "consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": CONSOLIDATE_AFTER,
-                "budgets": [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "10%", "reasons": ["Underutilized", "Drifted"]}],
+                "consolidationPolicy": "WhenEmpty", "consolidateAfter": CONSOLIDATE_AFTER, "budgets": [{"nodes": "100%"}],
             },
-            "limits": {"cpu": cpu.to_string(), "memory": format!("{}Gi", cpu * 4)},
+            "limits": {"cpu": cpu.to_string(), "memory": format!("{}Gi", u64::from(cpu) * 4)},
         },
     })
 }
@@ -58,7 +84,7 @@ const KINDS: &[(&str, u32, &str, &str, &[(&str, &str)])] = &[
     ("api", 24, "1", "2Gi", &[]),
     ("cache", 12, "250m", "4Gi", &[]),
     ("arm", 12, "1", "1Gi", &[("kubernetes.io/arch", "arm64")]),
-    ("steady", 8, "500m", "2Gi", &[("karpenter.sh/capacity-type", "on-demand")]),
+    ("steady", 8, "500m", "2Gi", &[("intent", "system")]),
 ];
 
 /// The Deployments of the burst, with their replicas.
@@ -81,6 +107,11 @@ fn deployment(name: &str, replicas: u32, cpu: &str, memory: &str, selector: &[(&
     let labels = json!({"app": name, "burst": "demo"});
     let selector: serde_json::Map<String, Value> =
         selector.iter().map(|(k, v)| ((*k).to_owned(), Value::from(*v))).collect();
+    let tolerations = if selector.get("intent").is_some() {
+        json!([{"key": "CriticalAddonsOnly", "operator": "Exists"}])
+    } else {
+        json!([])
+    };
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": labels},
         "spec": {
@@ -88,7 +119,7 @@ fn deployment(name: &str, replicas: u32, cpu: &str, memory: &str, selector: &[(&
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    "terminationGracePeriodSeconds": 5, "nodeSelector": selector,
+                    "terminationGracePeriodSeconds": 5, "nodeSelector": selector, "tolerations": tolerations,
                     "containers": [{
                         "name": name, "image": "public.ecr.aws/eks-distro/kubernetes/pause:3.9",
                         "resources": {"requests": {"cpu": cpu, "memory": memory}},

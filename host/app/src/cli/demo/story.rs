@@ -104,11 +104,13 @@ impl Story {
 
     async fn up(&mut self) -> anyhow::Result<()> {
         let pods = self.request.pods;
-        self.display.chapter(self.at(), "apply", "applying an EC2NodeClass and a NodePool");
+        self.display.chapter(self.at(), "apply", "applying an EC2NodeClass and two NodePools");
         let class: EC2NodeClass = serde_json::from_value(manifests::node_class())?;
         Api::all(self.client.clone()).create(&PostParams::default(), &class).await.context("EC2NodeClass")?;
-        let pool: NodePool = serde_json::from_value(manifests::node_pool(pods))?;
-        Api::all(self.client.clone()).create(&PostParams::default(), &pool).await.context("NodePool")?;
+        for pool in manifests::node_pools(pods) {
+            let pool: NodePool = serde_json::from_value(pool)?;
+            Api::all(self.client.clone()).create(&PostParams::default(), &pool).await.context("NodePool")?;
+        }
         let deployments: Api<Deployment> = Api::default_namespaced(self.client.clone());
         for (name, _, manifest) in manifests::deployments(pods) {
             let deployment: Deployment = serde_json::from_value(manifest)?;

@@ -86,11 +86,13 @@ impl Summary {
         let seconds = |s: Option<f64>| s.map_or_else(|| "never".to_owned(), |s| format!("{s:.1} s"));
         let saved = share(self.full.price(), self.full.on_demand());
         let mut out = format!(
-            "\nsummary\n  {} pods ran on {} nodes, chosen among {} instance types in {} zones: {}\n  all running after {}, everything gone {} after the scale-down (cluster time, {speed}× real time; {:.1} s real in all)\n  {} at the peak, {saved} % less than the same machines on demand\n  decided by the policies {}, in the sandbox\n",
+            "\nsummary\n  {} pods ran on {} {}, chosen among {} instance types, in {} {}: {}\n  all running after {}, everything gone {} after the scale-down (cluster time, {speed}× real time; {:.1} s real in all)\n  {} at the peak, {saved} % less than the same machines on demand\n  decided by the policies {}, in the sandbox\n",
             self.pods,
             self.full.nodes.len(),
+            plural(self.full.nodes.len(), "node", "nodes"),
             cluster.cloud().types(),
             zones.len(),
+            plural(zones.len(), "zone", "zones"),
             kinds.join(", "),
             seconds(self.up),
             seconds(self.down),
@@ -120,6 +122,10 @@ impl Summary {
             "failures": self.troubles,
         })
     }
+}
+
+fn plural(count: usize, one: &'static str, many: &'static str) -> &'static str {
+    if count == 1 { one } else { many }
 }
 
 /// How much less the first is than the second, in percent.
