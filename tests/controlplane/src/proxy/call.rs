@@ -20,7 +20,7 @@ pub enum Outcome {
 /// One call of the controller.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// `CreateFleet`, `DescribeInstances`, …
+    /// `CreateFleet`, `DescribeInstances`, …; `CreateFleet (dry run)` if only permissions were asked.
     pub operation: String,
     /// Parameters of the query protocol; for others the body under the key `body`.
     pub parameters: BTreeMap<String, String>,

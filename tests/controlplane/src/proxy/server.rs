@@ -96,7 +96,10 @@ fn describe(method: &http::Method, path: &str, headers: &HeaderMap, body: &Bytes
         (operation, BTreeMap::from([("body".to_owned(), text.into_owned())]))
     } else if text.contains("Action=") {
         let mut form: BTreeMap<String, String> = form_urlencoded::parse(body).into_owned().collect();
-        (form.remove("Action").unwrap_or_default(), form)
+        let action = form.remove("Action").unwrap_or_default();
+        // A dry run is another operation to whoever counts launches.
+        let dry = form.get("DryRun").is_some_and(|value| value == "true");
+        (if dry { format!("{action} (dry run)") } else { action }, form)
     } else {
         let operation = match (method.as_str(), path.split('/').nth(1)) {
             ("GET", Some("clusters")) => "DescribeCluster".to_owned(),
@@ -211,13 +214,15 @@ fn with_prices(answer: &Bytes) -> Result<Bytes> {
         else {
             continue;
         };
-        let Some(value) = Market::price(kind.text().unwrap_or_default(), zone.text().unwrap_or_default(), "spot")
-        else {
-            continue;
+        let value = Market::price(kind.text().unwrap_or_default(), zone.text().unwrap_or_default(), "spot");
+        // A type without a price has no spot market here: moto's own figure would make it the cheapest of all.
+        let (range, text_of_it) = match value {
+            Some(value) => (price.range(), format!("<spotPrice>{value:.6}</spotPrice>")),
+            None => (item.range(), String::new()),
         };
-        out.push_str(text.get(copied..price.range().start).unwrap_or_default());
-        out.push_str(&format!("<spotPrice>{value:.6}</spotPrice>"));
-        copied = price.range().end;
+        out.push_str(text.get(copied..range.start).unwrap_or_default());
+        out.push_str(&text_of_it);
+        copied = range.end;
     }
     out.push_str(text.get(copied..).unwrap_or_default());
     Ok(Bytes::from(out))

@@ -111,7 +111,6 @@ pub(crate) async fn wrong_values_are_refused_by_name(world: &mut World) -> Resul
 
 pub(crate) async fn replicas_answer_on_all_their_ports(world: &mut World) -> Result<()> {
     world.begin().await?;
-    world.kill_all();
     let extra = free_port()?;
     let overrides = Overrides { env: vec![("EXTRA_METRICS_PORT".to_owned(), extra.to_string())], args: Vec::new() };
     let replica = world.start_replica(&overrides).await?;
@@ -125,6 +124,7 @@ pub(crate) async fn replicas_answer_on_all_their_ports(world: &mut World) -> Res
         let (status, body) = controller::get(port, path).await.with_context(|| format!("{path} on {port}"))?;
         ensure!(status == 200 && body.contains(word), "{path} on {port} says {status}: {body}");
     }
-    world.leader().await?;
+    let name = world.replicas.last().map(|it| it.name.clone()).unwrap_or_default();
+    world.kill(&name);
     Ok(())
 }

@@ -8,6 +8,7 @@ mod capacity;
 mod crds;
 mod drain;
 mod harness;
+mod input;
 mod installation;
 mod lost;
 mod objects;
@@ -35,6 +36,10 @@ async fn main() -> std::process::ExitCode {
         case!(installation::wrong_values_are_refused_by_name),
         case!(installation::the_articles_values_install_unchanged),
         case!(installation::replicas_answer_on_all_their_ports),
+        case!(input::wrong_flags_and_settings_are_named),
+        case!(input::simulate_tells_what_is_wrong_with_its_input),
+        case!(input::simulate_plans_manifests),
+        case!(input::simulate_plans_for_the_live_cluster),
         case!(burst::up_and_to_zero),
         case!(burst::deleting_nodes_by_hand_ends_every_instance),
         case!(burst::a_budget_of_zero_holds_until_it_is_lifted),

@@ -210,6 +210,14 @@ impl World {
         Ok(pods.list(&ListParams::default().labels(&format!("app={app}"))).await?.items)
     }
 
+    /// Waits until the Deployment's pods are there, in whatever phase.
+    pub(crate) async fn pods_exist(&self, app: &str, count: usize) -> Result<()> {
+        wait::until(&format!("{count} pods of {app}"), LIMIT, async || {
+            Ok((self.pods(app).await?.len() == count).then_some(()))
+        })
+        .await
+    }
+
     /// Waits until exactly so many pods of a Deployment run and no other is there.
     pub(crate) async fn running(&self, app: &str, count: usize) -> Result<Vec<Pod>> {
         let waited = wait::until(&format!("{count} pods of {app} to run"), LIMIT, async || {
