@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::bindings::v0_1::mortise::policy::{host_log, host_metrics, types};
+use crate::clock::Stopwatch;
 use crate::limits::{Limits, Meter};
 
 /// Bytes of a log line that are kept.
@@ -15,6 +17,8 @@ const MAX_METRICS: usize = 32;
 pub(crate) struct GuestState {
     plugin: Arc<str>,
     pub meter: Meter,
+    /// When the running call began, and how long it may take.
+    pub call: (Stopwatch, Duration),
     lines_left: u32,
     lines_dropped: u32,
     /// The last line at level error: a panic's message, most of the time.
@@ -64,6 +68,7 @@ impl GuestState {
         Self {
             plugin: Arc::clone(plugin),
             meter: Meter::new(limits),
+            call: (Stopwatch::start(), Duration::ZERO),
             lines_left: limits.log_lines,
             lines_dropped: 0,
             last_error: None,

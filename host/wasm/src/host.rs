@@ -24,7 +24,7 @@ const DEFAULTS: &str = "defaults";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostSettings {
-    /// Time that all plugins together may take in one round: 1 s. Past it the hooks that are left fall back.
+    /// CPU time that all plugins together may take in one round: 1 s. Past it the hooks that are left fall back.
     pub round_deadline: Duration,
     /// Largest component, unpacked: 4 MiB. Larger ones take seconds and hundreds of megabytes to compile.
     pub max_component_bytes: usize,

@@ -13,6 +13,7 @@
 mod active;
 mod admit;
 mod bindings;
+mod clock;
 mod columns;
 mod config;
 mod fault;

@@ -41,7 +41,7 @@ pub struct Limits {
     /// Further fuel per candidate (node, for consolidation; offering, for the start of a round): 2,000. A plain scorer
     /// takes about 200.
     pub fuel_per_candidate: u64,
-    /// Wall-clock backstop of a call: 100 ms, 1 s for consolidation.
+    /// Backstop of a call in CPU time: 100 ms, 1 s for consolidation. Ten times that by the wall clock.
     pub deadline: Option<Duration>,
     /// Linear memory, all memories together: 64 MiB.
     pub memory_mib: u64,

@@ -1,7 +1,7 @@
 //! One round's conversation with the active policies.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mortise_engine::policy::{
     COST_DROPPED, Choices, Claims, Fleet, Groups, Nodes, Outcomes, Pods, PolicyRound, Round as Asked, RoundCatalog,
@@ -9,6 +9,7 @@ use mortise_engine::policy::{
 };
 
 use crate::active::ActivePolicies;
+use crate::clock::Stopwatch;
 use crate::columns::CatalogColumns;
 use crate::fault::Fault;
 use crate::limits::Hook;
@@ -28,7 +29,7 @@ pub(crate) struct Round<'a> {
     native: NativeRound<'a>,
     runs: Vec<Run>,
     faults: Vec<String>,
-    /// Time in plugins so far.
+    /// CPU time in plugins so far.
     spent: Duration,
     now_unix_ms: u64,
 }
@@ -143,7 +144,7 @@ impl<'a> Round<'a> {
 
     /// A fresh instance of a component in this round, or what stands in when it cannot start.
     fn start(&mut self, slot: &Slot, hook: Hook, seat: &Arc<Seat>) -> Run {
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let started = seat.plugin.instantiate().and_then(|mut instance| {
             instance.begin_round(&self.columns, &seat.memo())?;
             Ok(Box::new(instance))

@@ -87,7 +87,7 @@ pub struct FaultCounts {
     pub trap: u64,
     /// Out of fuel.
     pub fuel: u64,
-    /// Past the wall-clock deadline of a call or of the round.
+    /// Past the deadline of a call or of the round.
     pub deadline: u64,
     /// Asked for more memory than it may have.
     pub memory: u64,

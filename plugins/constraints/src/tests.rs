@@ -6,6 +6,8 @@ use mortise_plugin_sdk::PRICE_UNKNOWN;
 
 use super::*;
 
+type Columns = (Vec<u32>, Vec<u32>, Vec<u8>, Vec<u64>, Vec<u32>, Vec<u32>, Vec<u32>);
+
 /// Offerings as (type, zone, market, price, left, reservation type, interruptible).
 struct World {
     symbols: Vec<String>,
@@ -13,7 +15,7 @@ struct World {
     gpu: Vec<u32>,
     label_end: Vec<u32>,
     labels: Vec<u32>,
-    columns: (Vec<u32>, Vec<u32>, Vec<u8>, Vec<u64>, Vec<u32>, Vec<u32>, Vec<u32>),
+    columns: Columns,
 }
 
 impl World {

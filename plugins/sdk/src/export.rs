@@ -29,32 +29,34 @@ macro_rules! export_plugin {
 macro_rules! __export_hook {
     (Plugin $component:ident) => {
         const _: () = {
+            use $crate::alloc::string::String;
+            use $crate::alloc::vec::Vec;
+            use $crate::bindings::lifecycle as root;
             use $crate::bindings::lifecycle::exports::mortise::policy::lifecycle as hook;
             impl hook::Guest for $component {
                 fn describe() -> hook::Manifest {
                     STATE.describe()
                 }
-                fn configure(
-                    config: $crate::alloc::string::String,
-                ) -> Result<(), $crate::alloc::vec::Vec<hook::Diagnostic>> {
+                fn configure(config: String) -> Result<(), Vec<hook::Diagnostic>> {
                     STATE.configure(&config)
                 }
                 fn begin_round(
                     catalog: hook::Catalog,
                     fleet: hook::Fleet,
-                    memo: $crate::alloc::vec::Vec<u8>,
+                    memo: Vec<u8>,
                 ) -> Result<(), hook::PolicyError> {
                     STATE.begin_round(catalog, &fleet, &memo)
                 }
-                fn end_round() -> $crate::alloc::vec::Vec<u8> {
+                fn end_round() -> Vec<u8> {
                     STATE.end_round()
-        }
+                }
             }
-            $crate::bindings::lifecycle::export_lifecycle!($component with_types_in $crate::bindings::lifecycle);
+    root::export_lifecycle!($component with_types_in root);
         };
     };
     (Filter $component:ident) => {
         const _: () = {
+            use $crate::bindings::filter as root;
             use $crate::bindings::filter::exports::mortise::policy::filter as hook;
             impl hook::Guest for $component {
                 fn admit_pods(
@@ -72,11 +74,12 @@ macro_rules! __export_hook {
                     STATE.admit_claims(&round, &claims, &candidates)
                 }
             }
-    $crate::bindings::filter::export_filter!($component with_types_in $crate::bindings::filter);
+    root::export_filter!($component with_types_in root);
         };
     };
     (Score $component:ident) => {
         const _: () = {
+            use $crate::bindings::score as root;
             use $crate::bindings::score::exports::mortise::policy::score as hook;
             impl hook::Guest for $component {
                 fn evaluate(
@@ -88,11 +91,12 @@ macro_rules! __export_hook {
                     STATE.evaluate(&round, &claims, &candidates, &base)
                 }
             }
-    $crate::bindings::score::export_score!($component with_types_in $crate::bindings::score);
+    root::export_score!($component with_types_in root);
         };
     };
     (Consolidate $component:ident) => {
         const _: () = {
+            use $crate::bindings::consolidate as root;
             use $crate::bindings::consolidate::exports::mortise::policy::consolidate as hook;
             impl hook::Guest for $component {
                 fn propose(
@@ -113,7 +117,7 @@ macro_rules! __export_hook {
                     STATE.decide(&round, &nodes, &tried, &outcomes)
                 }
             }
-    $crate::bindings::consolidate::export_consolidate!($component with_types_in $crate::bindings::consolidate);
+    root::export_consolidate!($component with_types_in root);
         };
     };
 }

@@ -1,14 +1,15 @@
 //! One instance of a plugin, for one round: calls under limits, answers checked.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mortise_engine::policy as core;
-use wasmtime::{Store, Trap};
+use wasmtime::{Store, Trap, UpdateDeadline};
 
 use super::{Compiled, Manifest};
 use crate::bindings::v0_1::exports::mortise::policy::{consolidate, filter, lifecycle, score};
 use crate::bindings::v0_1::mortise::policy::types::{GroupsResult, PolicyError};
+use crate::clock::Stopwatch;
 use crate::columns::{self, CatalogColumns, check};
 use crate::fault::Fault;
 use crate::guest::{GuestState, Metrics};
@@ -20,7 +21,7 @@ pub(crate) struct Instance {
     store: Store<GuestState>,
     guests: Guests,
     limits: Limits,
-    /// Time in calls so far.
+    /// CPU time in calls so far.
     pub spent: Duration,
     /// Fuel that the last call used.
     pub last_fuel: u64,
@@ -39,10 +40,14 @@ type Answer<T> = wasmtime::Result<Result<T, PolicyError>>;
 
 impl Instance {
     pub(super) fn new(compiled: &Compiled, name: &Arc<str>, limits: Limits) -> Result<Self, Fault> {
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let clock = compiled.sandbox.run_clock();
         let mut store = Store::new(&compiled.sandbox.engine, GuestState::new(name, &limits));
         store.limiter(|state| &mut state.meter);
+        store.epoch_deadline_callback(|store| {
+            let (begun, deadline) = store.data().call;
+            Ok(if begun.is_past(deadline) { UpdateDeadline::Interrupt } else { UpdateDeadline::Continue(1) })
+        });
         arm(&mut store, &limits, Hook::Lifecycle, 0)?;
         let load = |store: &mut Store<GuestState>| -> wasmtime::Result<Guests> {
             let instance = compiled.pre.instantiate(&mut *store)?;
@@ -66,7 +71,7 @@ impl Instance {
         candidates: usize,
         call: impl FnOnce(&Guests, &mut Store<GuestState>) -> wasmtime::Result<T>,
     ) -> Result<T, Fault> {
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let budget = arm(&mut self.store, &self.limits, hook, candidates)?;
         let result = call(&self.guests, &mut self.store);
         self.spent += begun.elapsed();
@@ -200,6 +205,7 @@ fn arm(store: &mut Store<GuestState>, limits: &Limits, hook: Hook, candidates: u
     let budget = limits.budget(hook, candidates);
     store.set_fuel(budget.fuel).map_err(|error| Fault::Trap(format!("{error:#}")))?;
     store.set_epoch_deadline(Sandbox::ticks(budget.deadline));
+    store.data_mut().call = (Stopwatch::start(), budget.deadline);
     store.set_hostcall_fuel(budget.answer_bytes);
     Ok(budget.fuel)
 }
