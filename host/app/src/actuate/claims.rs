@@ -252,7 +252,7 @@ async fn terminate(ctx: &Arc<Context>, view: &View) -> Result<Next, WriteError> 
                 if machine == Machine::Gone {
                     continue;
                 }
-                return Ok(Next::After(termination::poll_instance(termination::deleting_for(claim, ctx.clock.now()))));
+                return Ok(Next::After(termination::poll_instance(&plan.claim, ctx.clock.now())));
             }
             _ => {}
         }
@@ -276,7 +276,7 @@ async fn terminate(ctx: &Arc<Context>, view: &View) -> Result<Next, WriteError> 
                 *wait
             }
             Step::Release => return release(ctx, view).await,
-            Step::Terminate => termination::poll_instance(termination::deleting_for(claim, ctx.clock.now())),
+            Step::Terminate => termination::poll_instance(&plan.claim, ctx.clock.now()),
             Step::AskVolumes | Step::AskMachine => return Ok(Next::Retry),
         };
         tracing::debug!(NodeClaim = name, step = ?plan.step, "terminating nodeclaim");

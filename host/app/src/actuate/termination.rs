@@ -246,10 +246,11 @@ fn instance(input: &Input<'_>, plan: &mut Plan) -> Step {
     }
 }
 
-/// How long to wait before asking again whether an instance is gone.
-pub(crate) fn poll_instance(terminating_since: Duration) -> Duration {
+/// How long to wait before asking again whether the instance of a claim is gone.
+pub(crate) fn poll_instance(claim: &NodeClaim, now: Timestamp) -> Duration {
+    let asked = claim.condition(kind::INSTANCE_TERMINATING).map_or(now, |c| c.last_transition_time.0);
     // Quick at first, because in-process clouds answer at once; then as seldom as the reference does.
-    if terminating_since < Duration::from_secs(3) { POLL } else { Duration::from_secs(5) }
+    if since(now, asked) < Duration::from_secs(3) { POLL } else { Duration::from_secs(5) }
 }
 
 /// How long the claim has been waiting since its deletion.

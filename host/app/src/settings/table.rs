@@ -164,7 +164,7 @@ pub const SETTINGS: &[Setting] = &[
     yes("VM_MEMORY_OVERHEAD_PERCENT", "0.075", Form::Fraction, "Share of memory that the hypervisor keeps"),
     not_yet("INTERRUPTION_QUEUE", "", Form::Text, "Queue of interruption messages", "interruptions are not acted on"),
     yes("RESERVED_ENIS", "0", Form::Integer(0), "Network interfaces that pods may not use"),
-    not_yet("DISABLE_DRY_RUN", "false", Form::Bool, "Validate node classes without dry runs", "no dry runs are made"),
+    yes("DISABLE_DRY_RUN", "false", Form::Bool, "Do not try node classes out by dry runs"),
     not_yet("ENABLE_ZONAL_SHIFT", "false", Form::Bool, "Follow zonal shifts", "zonal shifts are not followed"),
     yes("AMI_REFRESH_INTERVAL", "1m", Form::Duration(60_000), "How often AMIs are resolved"),
     yes("SUBNET_REFRESH_INTERVAL", "1m", Form::Duration(60_000), "How often subnets are resolved"),
