@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::actuate::launch::Launcher;
-use crate::actuate::policies;
+use crate::actuate::policies as policy_map;
 use crate::clock::Clock;
 use crate::context::{Context, Parts};
 use crate::health::Health;
@@ -142,12 +142,13 @@ impl Controller {
             ..WatchOptions::default()
         };
         let (watches, events) = Watches::start(&client, &options);
-        let (policy_data, policy_changes) = watch::channel(None);
+        let (policy_feed, policies) = watch::channel(route::PolicyFeed::default());
+        let (handled, policies_handled) = watch::channel(0);
         let (listed, lists) = watch::channel(route::Lists::default());
         tasks.spawn(startup::crds(client.clone(), health.clone()));
         tasks.spawn(feed(state, events));
-        tasks.spawn(route::run(ctx.clone(), changes, policy_data, listed, health));
-        tasks.spawn(policies::run(ctx.clone(), policy_changes, background.clone()));
+        tasks.spawn(route::run(ctx.clone(), changes, policy_feed, listed, health));
+        tasks.spawn(policy_map::run(ctx.clone(), policies.clone(), handled, background.clone()));
         tasks.spawn({
             let (provider, leads) = (provider.clone(), leads.clone());
             async move { provider.run(leads).await }
@@ -156,7 +157,7 @@ impl Controller {
 
         tracing::info!(provider = provider.name(), version = env!("CARGO_PKG_VERSION"), "starting controller");
         let (batcher, line) = (Arc::new(Mutex::new(batcher)), Arc::new(Mutex::new(line)));
-        let duties = term::Duties { ctx: ctx.clone(), watches, lists, batcher, line };
+        let duties = term::Duties { ctx: ctx.clone(), watches, lists, policies, policies_handled, batcher, line };
         lead::run(duties, election, leads, shutdown).await;
         ctx.recorder.flush(Duration::from_secs(2)).await;
         background.cancel();

@@ -35,6 +35,15 @@ impl Lists {
     }
 }
 
+/// The policy ConfigMap as it changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PolicyFeed {
+    /// Grows with every change.
+    pub version: u64,
+    /// Its content; `None` = there is no ConfigMap.
+    pub data: Option<Arc<PolicyData>>,
+}
+
 /// What was last seen of objects whose own status writes should not bring them back.
 #[derive(Default)]
 struct Seen {
@@ -46,17 +55,20 @@ struct Seen {
 pub(crate) async fn run(
     ctx: Arc<Context>,
     mut changes: mpsc::UnboundedReceiver<Vec<Change>>,
-    policies: watch::Sender<Option<Arc<PolicyData>>>,
+    policies: watch::Sender<PolicyFeed>,
     listed: watch::Sender<Lists>,
     health: Arc<Health>,
 ) {
     let mut seen = Seen::default();
     while let Some(batch) = changes.recv().await {
+        // Before anything of the same batch that a term waits for.
+        for change in &batch {
+            if let Change::Policies(data) = change {
+                policies.send_modify(|feed| *feed = PolicyFeed { version: feed.version + 1, data: data.clone() });
+            }
+        }
         for change in batch {
             match change {
-                Change::Policies(data) => {
-                    policies.send_replace(data);
-                }
                 Change::Listed(kind) => {
                     listed.send_modify(|l| *l.counts.entry(kind).or_default() += 1);
                     if ctx.state.with(|s| s.synced()) && !health.is_synced() {

@@ -28,11 +28,12 @@ async fn burst_up_and_empty_down() {
     }
     assert_eq!(world.machines().len(), claims.len(), "one machine per claim");
     let pool = world.get::<NodePool>("default").await;
-    world.until("the pool counts its nodes", async || {
-        let pool = world.get::<NodePool>("default").await;
-        (pool.status.as_ref().map(|s| s.nodes) == i64::try_from(claims.len()).ok()).then_some(())
-    })
-    .await;
+    world
+        .until("the pool counts its nodes", async || {
+            let pool = world.get::<NodePool>("default").await;
+            (pool.status.as_ref().map(|s| s.nodes) == i64::try_from(claims.len()).ok()).then_some(())
+        })
+        .await;
     assert!(pool.metadata.annotations.unwrap().contains_key("karpenter.sh/nodepool-hash"));
 
     world.scale("web", 0).await;
@@ -42,7 +43,9 @@ async fn burst_up_and_empty_down() {
         assert!(reasons.iter().any(|r| r == reason), "{reason} not in {reasons:?}");
     }
     let metrics = world.metrics();
-    for name in ["karpenter_nodeclaims_created_total", "karpenter_nodeclaims_launched", "karpenter_nodes_terminated_total"] {
+    for name in
+        ["karpenter_nodeclaims_created_total", "karpenter_nodeclaims_launched", "karpenter_nodes_terminated_total"]
+    {
         assert!(metrics.lines().any(|l| l.starts_with(name)), "{name} not in\n{metrics}");
     }
     world.stop().await;
@@ -72,7 +75,9 @@ async fn a_blocked_drain_holds_only_its_node() {
     world.pool("other", json!({"taint": "other"})).await;
     world.deploy("kept", 1, json!({"cpu": "1"})).await;
     world.deploy_tolerating("free", 1, json!({"cpu": "1"}), "other").await;
-    world.until("pods run", async || (world.running("kept").await + world.running("free").await == 2).then_some(())).await;
+    world
+        .until("pods run", async || (world.running("kept").await + world.running("free").await == 2).then_some(()))
+        .await;
     world.budget("kept").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let nodes = world.list::<Node>().await;
@@ -82,7 +87,9 @@ async fn a_blocked_drain_holds_only_its_node() {
         world.delete::<Node>(node.metadata.name.as_deref().unwrap()).await;
     }
     world.until("the free node is gone", async || (world.list::<NodeClaim>().await.len() == 1).then_some(())).await;
-    world.until("an event says so", async || world.events().await.iter().any(|r| r == "FailedDraining").then_some(())).await;
+    world
+        .until("an event says so", async || world.events().await.iter().any(|r| r == "FailedDraining").then_some(()))
+        .await;
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(world.running("kept").await, 1, "the pod was not evicted");
     assert_eq!(world.machines().len(), 1);
@@ -101,16 +108,20 @@ async fn out_of_stock() {
     world.cloud().set_sold_out("m5.large", "*", None, true);
     world.deploy("web", 1, json!({"cpu": "1"})).await;
     world.until("the pod runs", async || (world.running("web").await == 1).then_some(())).await;
-    assert_eq!(world.machines().iter().map(|m| m.instance.instance_type.to_string()).collect::<Vec<_>>(), ["m6i.large"]);
+    assert_eq!(
+        world.machines().iter().map(|m| m.instance.instance_type.to_string()).collect::<Vec<_>>(),
+        ["m6i.large"]
+    );
     world.scale("web", 0).await;
     world.until("everything is gone", async || world.is_empty().await.then_some(())).await;
 
     world.cloud().set_sold_out("m6i.large", "*", None, true);
     world.scale("web", 1).await;
-    world.until("the reason is told", async || {
-        world.events().await.iter().any(|r| r == "FailedScheduling").then_some(())
-    })
-    .await;
+    world
+        .until("the reason is told", async || {
+            world.events().await.iter().any(|r| r == "FailedScheduling").then_some(())
+        })
+        .await;
     let before = world.created();
     tokio::time::sleep(Duration::from_secs(600)).await;
     // Marks lapse after three minutes and are then found out again: a few claims, not hundreds.
@@ -132,13 +143,15 @@ async fn broken_pools_are_contained() {
     world.deploy("web", 3, json!({"cpu": "1"})).await;
     world.until("pods run", async || (world.running("web").await == 3).then_some(())).await;
     let broken = world.get::<NodePool>("broken").await;
-    let ready = broken.status.iter().flat_map(|s| &s.conditions).find(|c| c.type_ == "NodeClassReady").cloned().unwrap();
+    let ready =
+        broken.status.iter().flat_map(|s| &s.conditions).find(|c| c.type_ == "NodeClassReady").cloned().unwrap();
     assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "NodeClassNotFound"));
     assert!(ready.message.contains("missing"));
-    world.until("the impossible pool says so", async || {
-        world.events().await.iter().any(|r| r == "NoCompatibleInstanceTypes").then_some(())
-    })
-    .await;
+    world
+        .until("the impossible pool says so", async || {
+            world.events().await.iter().any(|r| r == "NoCompatibleInstanceTypes").then_some(())
+        })
+        .await;
     for claim in world.list::<NodeClaim>().await {
         assert_eq!(claim.metadata.labels.unwrap()["karpenter.sh/nodepool"], "default");
     }
@@ -169,10 +182,18 @@ async fn status_of_the_policies_is_written() {
     let status = world.config_map("karpenter", "mortise-policies-status").await.unwrap();
     assert!(status["status.yaml"].contains("revision: defaults"), "{status:?}");
     assert!(world.metrics().contains("mortise_policies_revision{revision=\"defaults\"} 1"));
-    world.put_config_map("karpenter", "mortise-policies", "policies.yaml", "apiVersion: mortise.dev/v1alpha1\nscore: 7\n").await;
-    world.until("the refusal is told", async || {
-        world.events().await.iter().any(|r| r == "PoliciesRefused").then_some(())
-    })
-    .await;
+    world
+        .put_config_map(
+            "karpenter",
+            "mortise-policies",
+            "policies.yaml",
+            "apiVersion: mortise.dev/v1alpha1\nscore: 7\n",
+        )
+        .await;
+    world
+        .until("the refusal is told", async || {
+            world.events().await.iter().any(|r| r == "PoliciesRefused").then_some(())
+        })
+        .await;
     world.stop().await;
 }

@@ -13,23 +13,26 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::metrics::Id;
 use crate::notes::{Note, Subject};
+use crate::route::PolicyFeed;
 
 /// How often the status is looked at for news (faults, breaker states) besides changes of the ConfigMap.
 const REFRESH: Duration = Duration::from_secs(30);
 
-/// Follows the ConfigMap until stopped. `data` holds the latest content; `None` = there is no ConfigMap.
+/// Follows the ConfigMap until stopped, and tells which version of it has been dealt with.
 pub(crate) async fn run(
     ctx: Arc<Context>,
-    mut data: watch::Receiver<Option<Arc<PolicyData>>>,
+    mut feed: watch::Receiver<PolicyFeed>,
+    handled: watch::Sender<u64>,
     stop: CancellationToken,
 ) {
+    gauges(&ctx);
     let mut last: Option<Arc<PolicyData>> = None;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            changed = data.changed() => if changed.is_err() { return },
+            changed = feed.changed() => if changed.is_err() { return },
         }
-        let latest = data.borrow_and_update().clone();
+        let PolicyFeed { version, data: latest } = feed.borrow_and_update().clone();
         match latest.clone() {
             Some(found) => admit(&ctx, found).await,
             None if last.is_some() => {
@@ -44,6 +47,7 @@ pub(crate) async fn run(
         }
         last = latest;
         gauges(&ctx);
+        handled.send_replace(version);
         // What the policies say has changed: look at everything that waits for a decision again.
         ctx.trigger.trigger_now();
         ctx.disruption.notify_one();

@@ -77,11 +77,7 @@ async fn serve(settings: Arc<Settings>) -> anyhow::Result<()> {
 }
 
 #[cfg(feature = "aws")]
-async fn aws(
-    client: &Client,
-    settings: &Settings,
-    metrics: &Arc<Registry>,
-) -> anyhow::Result<Arc<dyn CloudProvider>> {
+async fn aws(client: &Client, settings: &Settings, metrics: &Arc<Registry>) -> anyhow::Result<Arc<dyn CloudProvider>> {
     super::aws::provider(client, settings, metrics).await
 }
 

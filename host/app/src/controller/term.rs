@@ -17,11 +17,14 @@ use crate::actuate::{disruption, eviction, garbage, nodeclass, nodepool, policie
 use crate::context::Context;
 use crate::pipeline;
 use crate::queue::{Next, Queue};
-use crate::route::Lists;
+use crate::route::{Lists, PolicyFeed};
 
 /// How long work under way may take to finish after the process was asked to stop. The default of
 /// `terminationGracePeriodSeconds` is 30, and the lease and the last Events come after it.
 const GRACE: Duration = Duration::from_secs(12);
+
+/// How long the first decisions wait for policies that are being compiled.
+const POLICIES: Duration = Duration::from_secs(15);
 
 /// Why a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub(super) struct Duties {
     pub ctx: Arc<Context>,
     pub watches: Watches,
     pub lists: watch::Receiver<Lists>,
+    pub policies: watch::Receiver<PolicyFeed>,
+    pub policies_handled: watch::Receiver<u64>,
     pub batcher: Arc<Mutex<Batcher>>,
     pub line: Arc<Mutex<mpsc::UnboundedReceiver<(Due, u32)>>>,
 }
@@ -70,6 +75,7 @@ impl Duties {
 
     async fn act(&mut self, stop: &CancellationToken, tasks: &mut JoinSet<()>) -> Ended {
         self.fresh_lists().await;
+        self.policies_ready().await;
         self.start(stop, tasks);
         everything(&self.ctx);
         std::future::pending().await
@@ -82,10 +88,22 @@ impl Duties {
         self.watches.relist(&FRESH);
         let ctx = self.ctx.clone();
         let done = self.lists.wait_for(|lists| {
-            FRESH.iter().all(|k| lists.count(*k) > before.count(*k)) && ctx.state.with(|s| s.synced())
+            FRESH.iter().all(|k| lists.count(*k) > before.count(*k))
+                && lists.count(Kind::Policies) > 0
+                && ctx.state.with(|s| s.synced())
         });
         if done.await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits for the policies that the ConfigMap names, so that the first decisions are theirs. A component that takes
+    /// long to compile is not waited for any longer than pods should be.
+    async fn policies_ready(&mut self) {
+        let wanted = self.policies.borrow().version;
+        let ready = self.policies_handled.wait_for(|handled| *handled >= wanted);
+        if tokio::time::timeout(POLICIES, ready).await.is_err() {
+            tracing::error!("the policies of the ConfigMap are not ready yet, beginning with those that are active");
         }
     }
 

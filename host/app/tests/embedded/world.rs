@@ -106,7 +106,8 @@ impl World {
     /// A NodePool; the options are `class`, `weight`, `types`, `capacity` and `taint`.
     pub(crate) async fn pool(&self, name: &str, with: Value) {
         let mut requirements = Vec::new();
-        for (option, key) in [("types", "node.kubernetes.io/instance-type"), ("capacity", "karpenter.sh/capacity-type")] {
+        for (option, key) in [("types", "node.kubernetes.io/instance-type"), ("capacity", "karpenter.sh/capacity-type")]
+        {
             if with[option].is_array() {
                 requirements.push(json!({"key": key, "operator": "In", "values": with[option]}));
             }
@@ -232,7 +233,14 @@ impl World {
     }
 
     async fn messages(&self) -> Vec<String> {
-        let text = |e: Event| format!("{} {}: {}", e.involved_object.name.unwrap_or_default(), e.reason.unwrap_or_default(), e.message.unwrap_or_default());
+        let text = |e: Event| {
+            format!(
+                "{} {}: {}",
+                e.involved_object.name.unwrap_or_default(),
+                e.reason.unwrap_or_default(),
+                e.message.unwrap_or_default()
+            )
+        };
         self.all_events().await.into_iter().map(text).collect()
     }
 
