@@ -45,6 +45,7 @@ const EVENTS_PER_ROUND: usize = 500;
 /// Provisions until stopped.
 pub(crate) async fn run(ctx: Arc<Context>, batcher: &mut Batcher, stop: CancellationToken) {
     let mut pace = pace::Pace::default();
+    let mut told = Told::default();
     loop {
         let batch = tokio::select! {
             biased;
@@ -64,7 +65,29 @@ pub(crate) async fn run(ctx: Arc<Context>, batcher: &mut Batcher, stop: Cancella
         if !ctx.state.with(|s| s.synced()) {
             continue;
         }
-        round(&ctx, closed, &stop).await;
+        round(&ctx, closed, &stop, &mut told).await;
+    }
+}
+
+/// What the log said last of pods without a place: the same every ten seconds is no news.
+#[derive(Default)]
+struct Told {
+    last: Option<(Instant, usize, String)>,
+}
+
+impl Told {
+    /// After this time it is said again.
+    const REPEAT: Duration = Duration::from_secs(300);
+
+    fn is_news(&mut self, pods: usize, reason: &str) -> bool {
+        let same = |(at, count, said): &(Instant, usize, String)| {
+            *count == pods && said == reason && at.elapsed() < Self::REPEAT
+        };
+        if self.last.as_ref().is_some_and(same) {
+            return false;
+        }
+        self.last = Some((Instant::now(), pods, reason.to_owned()));
+        true
     }
 }
 
@@ -82,7 +105,7 @@ pub(crate) async fn retrigger(ctx: Arc<Context>, stop: CancellationToken) {
     }
 }
 
-async fn round(ctx: &Arc<Context>, closed: Instant, stop: &CancellationToken) {
+async fn round(ctx: &Arc<Context>, closed: Instant, stop: &CancellationToken, told: &mut Told) {
     let catalogs = catalogs::current(ctx).await;
     let now = ctx.clock.now();
     let snapshot = Arc::new(ctx.state.with(|s| s.snapshot(now.as_millisecond(), &catalogs)));
@@ -107,7 +130,7 @@ async fn round(ctx: &Arc<Context>, closed: Instant, stop: &CancellationToken) {
     let took = started.elapsed();
     ctx.metrics.observe_duration(Id::SchedulingDuration, &["provisioner"], took);
     ctx.metrics.observe_duration(Id::EngineDuration, &["schedule"], took);
-    report(ctx, &snapshot, &plan, took);
+    report(ctx, &snapshot, &plan, took, told);
     if stop.is_cancelled() {
         return;
     }
@@ -130,7 +153,7 @@ fn nominated_until(ctx: &Context, now: Timestamp) -> i64 {
 }
 
 /// Metrics, logs and Events of a round.
-fn report(ctx: &Context, snapshot: &Snapshot, plan: &Schedule, took: Duration) {
+fn report(ctx: &Context, snapshot: &Snapshot, plan: &Schedule, took: Duration, told: &mut Told) {
     let count = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
     ctx.metrics.set(Id::SchedulerUnschedulablePods, &["provisioner"], count(plan.unplaced.len()));
     ctx.metrics.set(Id::SchedulerIgnoredPods, &[], count(ctx.state.with(|s| s.refusing().count())));
@@ -168,7 +191,9 @@ fn report(ctx: &Context, snapshot: &Snapshot, plan: &Schedule, took: Duration) {
             message,
         }]);
     }
-    if let Some((pod, reason)) = plan.unplaced.first() {
+    if let Some((pod, reason)) = plan.unplaced.first()
+        && told.is_news(plan.unplaced.len(), &reason.to_string())
+    {
         tracing::error!(
             controller = "provisioner", Pod = format!("{}/{}", pod.namespace, pod.name), pods = plan.unplaced.len(),
             error = %reason, "could not schedule pod(s)"

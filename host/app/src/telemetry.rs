@@ -105,10 +105,11 @@ pub fn start(level: &str, paths: &[String]) -> Result<(), String> {
         "error" => "error",
         _ => "info",
     };
-    // Our crates at the level asked; libraries only when something is wrong with them.
+    // Our crates at the level asked; libraries only when something is wrong with them. What the Kubernetes client
+    // says of a failed request, whoever made it says too, with the reason and what follows.
     let filter = EnvFilter::new(format!(
         "warn,mortise={level},mortise_api={level},mortise_engine={level},mortise_kube={level},mortise_cloud={level},\
-         mortise_wasm={level},mortise_sim={level},kube_runtime=error,kube_client=error"
+         mortise_wasm={level},mortise_sim={level},kube_runtime=off,kube_client=off"
     ));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(sinks.clone());
     let _ =

@@ -288,10 +288,10 @@ async fn terminate(ctx: &Arc<Context>, view: &View) -> Result<Next, WriteError> 
 /// Writes the node's and the claim's changes and counts what they mean.
 async fn write(ctx: &Context, view: &View, plan: &termination::Plan, node_first: bool) -> Result<(), WriteError> {
     ctx.notify(plan.notes.iter().cloned());
-    if let (Some(edit), true) = (&plan.node, node_first) {
-        if ctx.writer.node(edit).await? {
-            tracing::info!(Node = edit.name(), "tainted node");
-        }
+    if let (Some(edit), true) = (&plan.node, node_first)
+        && ctx.writer.node(edit).await?
+    {
+        tracing::info!(Node = edit.name(), "tainted node");
     }
     if let Some(object) = ctx.writer.apply(&*view.claim, &plan.claim).await? {
         ctx.state.own_claim(Arc::new(object));

@@ -292,7 +292,7 @@ mod tests {
         assert!(!left_over(&tainted, &claim, true));
         assert!(!left_over(&NodeRecord { deletion_unix_ms: Some(1), ..tainted }, &claim, false));
         assert!(!left_over(&NodeRecord::default(), &claim, false));
-        let mut reasoned = claim.clone();
+        let mut reasoned = claim;
         reasoned.set_condition(kind::DISRUPTION_REASON, Status::True, "Empty", "", jiff::Timestamp::UNIX_EPOCH);
         assert!(left_over(&NodeRecord::default(), &reasoned, false));
     }

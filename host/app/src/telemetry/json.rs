@@ -9,7 +9,6 @@ use tracing::{Event, Level};
 const OBJECTS: &[&str] = &["NodeClaim", "NodePool", "Node", "EC2NodeClass", "Pod", "ConfigMap", "Lease"];
 
 /// Renders the event.
-
 pub(super) fn line(event: &Event<'_>, now: jiff::Timestamp) -> String {
     let mut fields = Fields::default();
     event.record(&mut fields);

@@ -36,7 +36,7 @@ pub(super) fn register(input: &Input<'_>, plan: &mut Plan) {
         }
     };
     let registered = node.labels.get(labels::REGISTERED).is_some_and(|v| &**v == "true");
-    if !registered && !node.taints.iter().any(|t| is_unregistered(t)) {
+    if !registered && !node.taints.iter().any(is_unregistered) {
         plan.notes.push(Note::UnregisteredTaintMissing { claim: plan.claim.metadata.name.clone().unwrap_or_default() });
     }
     let mut edit = NodeEdit::of(node);
@@ -55,7 +55,7 @@ pub(super) fn register(input: &Input<'_>, plan: &mut Plan) {
             }
         }
     }
-    edit.untaint(|t| is_unregistered(t));
+    edit.untaint(is_unregistered);
     edit.label(labels::REGISTERED, "true");
     plan.node = Some(edit);
     plan.claim.status.get_or_insert_default().node_name = Some(node.name.to_string());
