@@ -1,5 +1,7 @@
 //! Sessions of the real kubectl against the embedded cluster.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests may panic")]
+
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;

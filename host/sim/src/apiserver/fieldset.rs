@@ -75,6 +75,34 @@ impl FieldSet {
         set
     }
 
+    /// The fields of an object that are new or differ from before.
+    pub(crate) fn changed(structure: Structure<'_>, before: &Value, after: &Value) -> Self {
+        let mut set = Self::default();
+        for (name, value) in after.as_object().into_iter().flatten() {
+            if before.get(name) == Some(value) || matches!(name.as_str(), "apiVersion" | "kind") {
+                continue;
+            }
+            let old = before.get(name).unwrap_or(&Value::Null);
+            let child = if name == "metadata" {
+                let mut metadata = Self::default();
+                for (field, value) in value.as_object().into_iter().flatten() {
+                    if !SERVER_SET.contains(&field.as_str()) && old.get(field) != Some(value) {
+                        let old = old.get(field).unwrap_or(&Value::Null);
+                        let child = changed_value(structure, old, value, &mut vec!["metadata", field]);
+                        metadata.children.insert(element(field), child);
+                    }
+                }
+                metadata
+            } else {
+                changed_value(structure, old, value, &mut vec![name])
+            };
+            if !child.is_empty() {
+                set.children.insert(element(name), child);
+            }
+        }
+        set
+    }
+
     pub(crate) fn union(&mut self, other: &Self) {
         self.member |= other.member;
         for (name, child) in &other.children {
@@ -170,6 +198,47 @@ fn element(field: &str) -> String {
 
 fn leaf() -> FieldSet {
     FieldSet { member: true, children: BTreeMap::new() }
+}
+
+/// The changed fields of two values that differ.
+fn changed_value<'a>(structure: Structure<'_>, before: &Value, after: &'a Value, path: &mut Vec<&'a str>) -> FieldSet {
+    match (before, after) {
+        (Value::Object(old), Value::Object(fields)) if !fields.is_empty() && !structure.is_atomic_map(path) => {
+            let mut set = FieldSet::default();
+            for (name, value) in fields.iter().filter(|(name, value)| old.get(*name) != Some(*value)) {
+                path.push(name);
+                let child = changed_value(structure, old.get(name).unwrap_or(&Value::Null), value, path);
+                path.pop();
+                if !child.is_empty() {
+                    set.children.insert(element(name), child);
+                }
+            }
+            set
+        }
+        (Value::Array(old), Value::Array(items)) if !items.is_empty() => match structure.apply_kind(path) {
+            Some(ListKind::Map(keys)) => {
+                let mut set = FieldSet::default();
+                for item in items {
+                    let key = key_element(&keys, item);
+                    let child = match old.iter().find(|o| key_element(&keys, o) == key) {
+                        Some(same) if same == item => continue,
+                        Some(other) => changed_value(structure, other, item, path),
+                        None => FieldSet { member: true, ..of_value(structure, item, path) },
+                    };
+                    if !child.is_empty() {
+                        set.children.insert(key, child);
+                    }
+                }
+                set
+            }
+            Some(ListKind::Set) => {
+                let fresh = items.iter().filter(|item| !old.contains(item));
+                FieldSet { member: false, children: fresh.map(|item| (format!("v:{item}"), leaf())).collect() }
+            }
+            _ => leaf(),
+        },
+        _ => of_value(structure, after, path),
+    }
 }
 
 fn of_value<'a>(structure: Structure<'_>, value: &'a Value, path: &mut Vec<&'a str>) -> FieldSet {

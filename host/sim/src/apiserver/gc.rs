@@ -45,7 +45,7 @@ pub(crate) async fn run(api: Weak<Inner>, mut work: mpsc::UnboundedReceiver<Work
 }
 
 fn resource_of(api: &Inner, bucket: &Bucket) -> Option<Arc<Resource>> {
-    api.registry().iter().find(|r| r.bucket == *bucket && &*r.group == &*bucket.0).cloned()
+    api.registry().iter().find(|r| r.bucket == *bucket && r.group == bucket.0).cloned()
 }
 
 fn owner_gone(api: &Arc<Inner>, uid: &str) -> ApiResult<()> {

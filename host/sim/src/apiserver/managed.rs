@@ -92,17 +92,11 @@ pub(crate) fn write(object: &mut Value, mut entries: Vec<Entry>) {
 /// Records a create, update or patch: the writer takes over what it added or changed, nobody owns what is gone.
 pub(crate) fn record_update(structure: Structure<'_>, before: Option<&Value>, after: &mut Value, writer: &Writer) {
     let mut entries = read(after);
-    let mut changed = FieldSet::of(structure, after);
-    if let Some(before) = before {
-        // Unchanged members stay with whoever owns them.
-        for path in changed.members() {
-            let (old, new) = (super::fieldset::lookup_path(before, &path), super::fieldset::lookup_path(after, &path));
-            let same = old == new || is_item(&path) && old.is_some();
-            if same {
-                changed.subtract(&single(&path));
-            }
-        }
-    }
+    // Unchanged fields stay with whoever owns them.
+    let changed = match before {
+        Some(before) => FieldSet::changed(structure, before, after),
+        None => FieldSet::of(structure, after),
+    };
     for entry in &mut entries {
         entry.fields.retain_existing(after);
         if !entry.is(writer, false) {
@@ -120,11 +114,6 @@ pub(crate) fn record_update(structure: Structure<'_>, before: Option<&Value>, af
         }
     }
     write(after, entries);
-}
-
-/// The path names a list item as such; its fields are members of their own.
-fn is_item(path: &[String]) -> bool {
-    path.last().is_some_and(|e| e.starts_with("k:"))
 }
 
 /// The set of one path.

@@ -81,10 +81,13 @@ impl Resource {
     }
 }
 
+/// Group, version and plural.
+type Path = (Arc<str>, Arc<str>, Arc<str>);
+
 /// All served resources.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    by_path: BTreeMap<(Arc<str>, Arc<str>, Arc<str>), Arc<Resource>>,
+    by_path: BTreeMap<Path, Arc<Resource>>,
 }
 
 impl Registry {

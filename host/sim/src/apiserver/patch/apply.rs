@@ -123,19 +123,30 @@ fn merge(structure: Structure<'_>, target: &mut Value, config: &Value, path: &mu
     }
 }
 
-/// Whether anything but bookkeeping differs.
+/// Whether two states are the same but for bookkeeping: the resource version and the times of managed fields.
 pub(crate) fn same_content(a: &Value, b: &Value) -> bool {
-    let strip = |value: &Value| {
-        let mut value = value.clone();
-        if let Some(metadata) = value["metadata"].as_object_mut() {
-            metadata.remove("resourceVersion");
-            for entry in metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
-                if let Some(entry) = entry.as_object_mut() {
-                    entry.remove("time");
-                }
-            }
-        }
-        value
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
+    let rest = |m: &Map<String, Value>| m.len() - usize::from(m.contains_key("metadata"));
+    rest(a) == rest(b)
+        && a.iter().all(|(name, value)| name == "metadata" || b.get(name) == Some(value))
+        && same_metadata(a.get("metadata").unwrap_or(&Value::Null), b.get("metadata").unwrap_or(&Value::Null))
+}
+
+fn same_metadata(a: &Value, b: &Value) -> bool {
+    const OWN: &[&str] = &["resourceVersion", "managedFields"];
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
+    let rest = |m: &Map<String, Value>| m.len() - OWN.iter().filter(|name| m.contains_key(**name)).count();
+    let entries =
+        |m: &Map<String, Value>| -> usize { m.get("managedFields").and_then(Value::as_array).map_or(0, Vec::len) };
+    let owned = |m: &Map<String, Value>, at: usize, field: &str| -> Value {
+        m.get("managedFields").map(|list| list[at][field].clone()).unwrap_or_default()
     };
-    strip(a) == strip(b)
+    rest(a) == rest(b)
+        && a.iter().all(|(name, value)| OWN.contains(&name.as_str()) || b.get(name) == Some(value))
+        && entries(a) == entries(b)
+        && (0..entries(a)).all(|at| {
+            ["manager", "operation", "subresource", "apiVersion", "fieldsV1"]
+                .iter()
+                .all(|field| owned(a, at, field) == owned(b, at, field))
+        })
 }

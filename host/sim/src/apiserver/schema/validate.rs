@@ -1,5 +1,8 @@
 //! Validation of a value against a structural schema, with the messages of the API server.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use regex::Regex;
 use serde_json::Value;
 
@@ -124,11 +127,22 @@ fn check_string(schema: &Value, text: &str, path: &str, errors: &mut Vec<FieldEr
         errors.push(invalid(path, &value, &format!("should be at least {min} chars long")));
     }
     if let Some(pattern) = schema["pattern"].as_str() {
-        // A pattern that does not compile (lookahead, say) is not held against the value.
-        if Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text)) {
+        if !pattern_matches(pattern, text) {
             errors.push(invalid(path, &value, &format!("should match '{pattern}'")));
         }
     }
+}
+
+/// Patterns are few and compiling one costs more than everything else here.
+static PATTERNS: Mutex<BTreeMap<String, Option<Regex>>> = Mutex::new(BTreeMap::new());
+
+/// A pattern that does not compile (lookahead, say) is not held against the value.
+fn pattern_matches(pattern: &str, text: &str) -> bool {
+    let mut patterns = PATTERNS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !patterns.contains_key(pattern) {
+        patterns.insert(pattern.to_owned(), Regex::new(pattern).ok());
+    }
+    patterns.get(pattern).and_then(Option::as_ref).is_none_or(|regex| regex.is_match(text))
 }
 
 fn check_number(schema: &Value, number: f64, path: &str, errors: &mut Vec<FieldError>) {

@@ -42,7 +42,7 @@ async fn created_objects_get_identity_and_defaults() {
     let again = api.create(&PostParams::default(), &pod("a")).await.unwrap_err();
     assert_eq!(code(&again), 409);
     let missing = api.get("b").await.unwrap_err();
-    assert_eq!(missing.to_string().contains("pods \"b\" not found"), true, "{missing}");
+    assert!(missing.to_string().contains("pods \"b\" not found"), "{missing}");
     let elsewhere: Api<Pod> = Api::namespaced(server.client(), "nowhere");
     assert_eq!(code(&elsewhere.create(&PostParams::default(), &pod("a")).await.unwrap_err()), 404);
 }
