@@ -1,5 +1,6 @@
 //! Child processes that never outlive the test run, however it ends.
 
+use crate::wait::Final;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::{File, OpenOptions};
@@ -102,7 +103,8 @@ impl Daemon {
     /// The program has ended.
     pub fn check(&mut self) -> Result<()> {
         if let Some(status) = self.exited() {
-            bail!("{} ended with {status}; the end of {}:\n{}", self.name, self.log.display(), self.log_tail(30));
+            let (log, tail) = (self.log.display(), self.log_tail(30));
+            return Err(Final(format!("{} ended with {status}; the end of {log}:\n{tail}", self.name)).into());
         }
         Ok(())
     }

@@ -31,7 +31,8 @@ pub(super) async fn serve(listener: tokio::net::TcpListener, shared: Arc<Shared>
         tokio::spawn(async move {
             let service = hyper::service::service_fn(move |request| {
                 let shared = Arc::clone(&shared);
-                async move { handle(&shared, request).await }
+                // A task of its own: AWS carries a call out even if its caller dies meanwhile.
+                async move { tokio::spawn(handle(shared, request)).await? }
             });
             // An error here is a dropped connection: either a fault asked for it or the client went away.
             hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
@@ -40,7 +41,8 @@ pub(super) async fn serve(listener: tokio::net::TcpListener, shared: Arc<Shared>
 }
 
 /// Reads the request, decides its fate, and records it. An error closes the connection without an answer.
-async fn handle(shared: &Shared, request: Request<Incoming>) -> Result<Response<Full<Bytes>>> {
+async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>> {
+    let shared = shared.as_ref();
     let (parts, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
     let call = describe(&parts.method, parts.uri.path(), &parts.headers, &body);

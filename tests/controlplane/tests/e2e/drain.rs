@@ -70,6 +70,43 @@ pub(crate) async fn a_budget_that_allows_nothing_holds_one_node_only(world: &mut
     Ok(())
 }
 
+pub(crate) async fn a_grace_period_ends_even_a_forbidden_drain(world: &mut World) -> Result<()> {
+    world.begin().await?;
+    let pool = with(only(pool("default"), "m5.large"), "/spec/template/spec/terminationGracePeriod", json!("15s"));
+    let guard = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "guarded", "namespace": "default"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "guarded"}}},
+    });
+    world
+        .cluster
+        .kubectl
+        .apply(&manifests(&[
+            node_class("default", CLUSTER_NAME),
+            pool,
+            guard,
+            deployment("guarded", 1, "1500m", "1Gi"),
+        ]))
+        .await?;
+    world.running("guarded", 1).await?;
+    world.consistent().await?;
+    let node = nodes_of(world, "guarded").await?.pop_first().context("no node")?;
+    world.cluster.kubectl.run(&["delete", "nodeclaims", "--all", "--wait=false"]).await?;
+    wait::holds("the guarded pod before the grace period is over", Duration::from_secs(8), async || {
+        ensure!(nodes_of(world, "guarded").await?.contains(&node), "the pod went early");
+        Ok(())
+    })
+    .await?;
+    wait::until("the node to go when the grace period is over", LIMIT, async || {
+        let names: BTreeSet<String> = world.nodes().await?.iter().map(|node| node.name_any()).collect();
+        Ok((!names.contains(&node)).then_some(()))
+    })
+    .await
+    .context(world.situation().await)?;
+    world.running("guarded", 1).await?;
+    ensure!(world.consistent().await? == 1, "not one node");
+    Ok(())
+}
+
 pub(crate) async fn do_not_disrupt_keeps_an_otherwise_empty_node(world: &mut World) -> Result<()> {
     world.begin().await?;
     let annotated = with(

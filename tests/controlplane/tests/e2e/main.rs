@@ -56,6 +56,7 @@ async fn main() -> std::process::ExitCode {
         case!(lost::a_leader_told_to_stop_hands_over_at_once),
         case!(lost::the_api_server_restarts_in_mid_burst),
         case!(drain::a_budget_that_allows_nothing_holds_one_node_only),
+        case!(drain::a_grace_period_ends_even_a_forbidden_drain),
         case!(drain::do_not_disrupt_keeps_an_otherwise_empty_node),
         case!(drain::a_machine_that_never_joins_does_not_count_as_capacity_for_ever),
         case!(swap::policies_are_swapped_under_load),
