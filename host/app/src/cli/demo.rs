@@ -63,7 +63,7 @@ pub fn command() -> clap::Command {
             Arg::new("speed")
                 .long("speed")
                 .value_parser(speed)
-                .default_value("10")
+                .default_value("15")
                 .help("How many times faster than real time the cluster runs: 0.1 to 100"),
         )
         .arg(
@@ -107,7 +107,7 @@ pub fn run(matches: &clap::ArgMatches) -> ExitCode {
     let request = Request {
         pods: matches.get_one("pods").copied().unwrap_or(500),
         seed: matches.get_one("seed").copied().unwrap_or(1),
-        speed: matches.get_one("speed").copied().unwrap_or(10.0),
+        speed: matches.get_one("speed").copied().unwrap_or(15.0),
         port: matches.get_one("port").copied().unwrap_or_default(),
         keep: matches.get_flag("keep"),
         output,

@@ -91,8 +91,11 @@ fn missing(reason: &str, message: &str) -> Verdict {
 }
 
 fn subnet(region: &str, at: usize, letter: char) -> Subnet {
-    // Zone ids of us-east-1 begin with use1; others are made up in the same form.
-    let id = region.split('-').map(|part| part.get(..1).unwrap_or_default()).collect::<String>();
+    // Zone ids of us-east-1 begin with use1: the area whole, of the rest the first letters.
+    let mut parts = region.split('-');
+    let area = parts.next().unwrap_or_default();
+    let rest: String = parts.map(|part| part.get(..1).unwrap_or_default()).collect();
+    let id = format!("{area}{rest}");
     Subnet {
         id: format!("subnet-{:016x}", at + 1),
         zone: format!("{region}{letter}"),

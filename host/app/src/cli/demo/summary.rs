@@ -71,7 +71,9 @@ impl Summary {
     /// machine was busy) is worth a word; decisions are the same.
     pub(super) fn check_policies(&mut self, policies: &PolicyHost) {
         for plugin in policies.status().plugins {
-            if plugin.rounds == 0 {
+            // Without a scale-down there was nothing to decide about empty nodes.
+            let asked = self.down.is_some() || !plugin.hooks.iter().any(|hook| hook == "consolidate");
+            if plugin.rounds == 0 && asked {
                 self.troubles.push(format!(
                     "policy {} never decided: {}",
                     plugin.name,
@@ -95,7 +97,7 @@ impl Summary {
         let seconds = |s: Option<f64>| s.map_or_else(|| "never".to_owned(), |s| format!("{s:.1} s"));
         let saved = share(self.full.price(), self.full.on_demand());
         let mut out = format!(
-            "\nsummary\n  {} pods ran on {} {}, chosen among {} instance types, in {} {}: {}\n  all running after {}, everything gone {} after the scale-down (cluster time, {speed}× real time; {:.1} s real in all)\n  {} at the peak, {saved} % less than the same machines on demand\n  decided by the policies {}, in the sandbox\n",
+            "\nsummary\n  {} pods ran on {} {}, chosen among {} instance types, in {} {}: {}\n  all running after {}{} (cluster time, {speed}× real time; {:.1} s real in all)\n  {} at the peak, {saved} % less than the same machines on demand\n  decided by the policies {}, in the sandbox\n",
             self.pods,
             self.full.nodes.len(),
             plural(self.full.nodes.len(), "node", "nodes"),
@@ -104,7 +106,7 @@ impl Summary {
             plural(zones.len(), "zone", "zones"),
             kinds.join(", "),
             seconds(self.up),
-            seconds(self.down),
+            self.down.map_or_else(String::new, |s| format!(", everything gone {s:.1} s after the scale-down")),
             self.real.as_secs_f64(),
             dollars(self.full.price()),
             names.join(", "),
