@@ -48,7 +48,12 @@ pub fn command() -> Command {
                 .action(ArgAction::Append)
                 .help("The same, as kubectl takes them"),
         )
-        .arg(Arg::new("live").long("live").action(ArgAction::SetTrue).help("Read the cluster of the kubeconfig, read-only"))
+        .arg(
+            Arg::new("live")
+                .long("live")
+                .action(ArgAction::SetTrue)
+                .help("Read the cluster of the kubeconfig, read-only"),
+        )
         .arg(Arg::new("context").long("context").value_name("NAME").requires("live").help("Context of the kubeconfig"))
         .arg(
             Arg::new("policies")
@@ -57,7 +62,13 @@ pub fn command() -> Command {
                 .help("A policies ConfigMap to decide with instead of the built-in policies"),
         )
         .arg(Arg::new("region").long("region").default_value("us-east-1").help("Region of zones and prices"))
-        .arg(Arg::new("zones").long("zones").value_name("LETTERS").default_value("abcd").help("Zones of the region, by letter"))
+        .arg(
+            Arg::new("zones")
+                .long("zones")
+                .value_name("LETTERS")
+                .default_value("abcd")
+                .help("Zones of the region, by letter"),
+        )
         .arg(
             Arg::new("output")
                 .short('o')
@@ -66,7 +77,9 @@ pub fn command() -> Command {
                 .default_value("table")
                 .help("Format of the plan"),
         )
-        .arg(Arg::new("seed").long("seed").value_parser(value_parser!(u64)).default_value("0").help("Seed for policies"))
+        .arg(
+            Arg::new("seed").long("seed").value_parser(value_parser!(u64)).default_value("0").help("Seed for policies"),
+        )
 }
 
 /// Runs the verb.
@@ -111,7 +124,9 @@ async fn simulate(matches: &ArgMatches) -> Result<Report> {
     let live = matches.get_flag("live");
     let Loaded { mut state, catalogs, notes } = match (live, paths.is_empty()) {
         (true, true) => read_live(matches.get_one::<String>("context"), &*provider).await?,
-        (true, false) => bail!("give either manifests or --live; to try manifests against a cluster, dump it first: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes,pods -A -o yaml"),
+        (true, false) => bail!(
+            "give either manifests or --live; to try manifests against a cluster, dump it first: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes,pods -A -o yaml"
+        ),
         (false, true) => bail!("no input: name files, directories or - for stdin, or use --live"),
         (false, false) => {
             let documents = manifest::read(&paths).map_err(|errors| all(&errors))?;
@@ -160,7 +175,10 @@ async fn read_live(context: Option<&String>, provider: &dyn CloudProvider) -> Re
         done?;
     } else {
         let missing: Vec<_> = state.unsynced().into_iter().map(|kind| kind.name()).collect();
-        bail!("the cluster could not be read within {LIVE_TIMEOUT:?}: no list of {} (are the CRDs installed, and may you list them?)", missing.join(", "));
+        bail!(
+            "the cluster could not be read within {LIVE_TIMEOUT:?}: no list of {} (are the CRDs installed, and may you list them?)",
+            missing.join(", ")
+        );
     }
     let mut notes = Vec::new();
     let catalogs = cluster::catalogs_of(&state, provider, &mut notes).await;
@@ -170,12 +188,16 @@ async fn read_live(context: Option<&String>, provider: &dyn CloudProvider) -> Re
 /// `data` and `binaryData` of a ConfigMap manifest.
 fn policies_of(path: &str) -> Result<ConfigMapData> {
     let documents = manifest::read(&[path.to_owned()]).map_err(|errors| all(&errors))?;
-    let [document] = documents.as_slice() else { bail!("{path}: one ConfigMap was expected, found {} objects", documents.len()) };
+    let [document] = documents.as_slice() else {
+        bail!("{path}: one ConfigMap was expected, found {} objects", documents.len())
+    };
     if document.kind() != "ConfigMap" {
         bail!("{path}: kind: a ConfigMap was expected, found {}", document.kind());
     }
-    let map: k8s_openapi::api::core::v1::ConfigMap = serde_json::from_value(document.value.clone()).with_context(|| path.to_owned())?;
-    let binary: BTreeMap<String, Vec<u8>> = map.binary_data.unwrap_or_default().into_iter().map(|(k, v)| (k, v.0)).collect();
+    let map: k8s_openapi::api::core::v1::ConfigMap =
+        serde_json::from_value(document.value.clone()).with_context(|| path.to_owned())?;
+    let binary: BTreeMap<String, Vec<u8>> =
+        map.binary_data.unwrap_or_default().into_iter().map(|(k, v)| (k, v.0)).collect();
     Ok(ConfigMapData { data: map.data.unwrap_or_default(), binary_data: binary })
 }
 

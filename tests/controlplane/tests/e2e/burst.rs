@@ -92,7 +92,7 @@ pub(crate) async fn up_and_to_zero(world: &mut World) -> Result<()> {
     let refused = world.aws()?.joiner.refused();
     ensure!(refused.is_empty(), "machines that could not join: {refused:?}");
     for claim in world.claims().await? {
-        ensure!(objects::text(&claim, "/status/nodeName") != "", "{} has no nodeName", claim.name_any());
+        ensure!(!objects::text(&claim, "/status/nodeName").is_empty(), "{} has no nodeName", claim.name_any());
         world.event("NodeClaim", &claim.name_any(), "Launched").await.ok();
     }
 

@@ -63,7 +63,8 @@ pub(crate) async fn load(
     if objects.nodepools.is_empty() {
         return Err(vec![InputError {
             source: "input".into(),
-            message: "no NodePool among the manifests; add one (examples/nodepool.yaml is a start) or use --live".into(),
+            message: "no NodePool among the manifests; add one (examples/nodepool.yaml is a start) or use --live"
+                .into(),
         }]);
     }
     assume_classes(&mut objects, &mut notes);
@@ -76,7 +77,11 @@ pub(crate) async fn load(
 }
 
 /// Catalogues for a cluster state that was read from a live cluster, whose classes carry their status already.
-pub(crate) async fn catalogs_of(state: &ClusterState, provider: &dyn CloudProvider, notes: &mut Vec<String>) -> BTreeMap<Arc<str>, Arc<Catalog>> {
+pub(crate) async fn catalogs_of(
+    state: &ClusterState,
+    provider: &dyn CloudProvider,
+    notes: &mut Vec<String>,
+) -> BTreeMap<Arc<str>, Arc<Catalog>> {
     let mut catalogs = BTreeMap::new();
     for class in state.node_classes().values() {
         let name = class.metadata.name.clone().unwrap_or_default();
@@ -100,7 +105,12 @@ async fn sort(documents: &[Document], admission: &Admission, errors: &mut Vec<In
     objects
 }
 
-async fn place(document: &Document, admission: &Admission, objects: &mut Objects, errors: &mut Vec<InputError>) -> Result<(), String> {
+async fn place(
+    document: &Document,
+    admission: &Admission,
+    objects: &mut Objects,
+    errors: &mut Vec<InputError>,
+) -> Result<(), String> {
     match (document.api_version(), document.kind()) {
         ("karpenter.sh/v1", "NodePool") => {
             let pool: NodePool = admission.admit(document).await?;
@@ -213,7 +223,8 @@ fn assume_classes(objects: &mut Objects, notes: &mut Vec<String>) {
     for name in wanted.difference(&have) {
         notes.push(format!("EC2NodeClass {name} is not in the input: assumed AL2023 with its defaults, in every zone"));
         let mut class = EC2NodeClass::new(name, EC2NodeClassSpec::default());
-        class.spec.ami_selector_terms = vec![AmiSelectorTerm { alias: Some("al2023@latest".into()), ..Default::default() }];
+        class.spec.ami_selector_terms =
+            vec![AmiSelectorTerm { alias: Some("al2023@latest".into()), ..Default::default() }];
         class.spec.role = Some("assumed".into());
         class.spec.subnet_selector_terms = vec![SubnetSelectorTerm::default()];
         class.spec.security_group_selector_terms = vec![SecurityGroupSelectorTerm::default()];
@@ -221,7 +232,11 @@ fn assume_classes(objects: &mut Objects, notes: &mut Vec<String>) {
     }
 }
 
-async fn resolve(objects: &mut Objects, provider: &dyn CloudProvider, notes: &mut Vec<String>) -> BTreeMap<Arc<str>, Arc<Catalog>> {
+async fn resolve(
+    objects: &mut Objects,
+    provider: &dyn CloudProvider,
+    notes: &mut Vec<String>,
+) -> BTreeMap<Arc<str>, Arc<Catalog>> {
     let now = Timestamp::now();
     let mut catalogs = BTreeMap::new();
     for class in &mut objects.node_classes {
@@ -259,7 +274,13 @@ async fn resolve(objects: &mut Objects, provider: &dyn CloudProvider, notes: &mu
             pool.set_true(condition::nodepool::NODE_CLASS_READY, now);
         } else {
             let message = format!("EC2NodeClass {class} is not ready");
-            pool.set_condition(condition::nodepool::NODE_CLASS_READY, Status::False, "NodeClassNotReady", &message, now);
+            pool.set_condition(
+                condition::nodepool::NODE_CLASS_READY,
+                Status::False,
+                "NodeClassNotReady",
+                &message,
+                now,
+            );
         }
         let name = pool.metadata.name.clone().unwrap_or_default();
         notes.extend(validation::node_pool(pool).warnings.iter().map(|w| format!("NodePool {name}: {w}")));

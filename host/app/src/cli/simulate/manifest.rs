@@ -172,7 +172,9 @@ pub(crate) fn pods(document: &Document) -> Result<Vec<Value>, InputError> {
             }
             return Ok(vec![pod]);
         }
-        "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController" => (count("replicas", 1)?, &spec["template"]),
+        "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController" => {
+            (count("replicas", 1)?, &spec["template"])
+        }
         "Job" => (count("parallelism", 1)?.min(count("completions", u64::MAX.min(MOST_REPLICAS))?), &spec["template"]),
         _ => return Ok(Vec::new()),
     };
@@ -228,7 +230,10 @@ mod tests {
         );
         assert!(errors.is_empty(), "{errors:?}");
         let pods = pods(&documents[0]).unwrap();
-        assert_eq!(pods.iter().map(|p| p["metadata"]["name"].as_str().unwrap()).collect::<Vec<_>>(), ["web-0", "web-1", "web-2"]);
+        assert_eq!(
+            pods.iter().map(|p| p["metadata"]["name"].as_str().unwrap()).collect::<Vec<_>>(),
+            ["web-0", "web-1", "web-2"]
+        );
         assert_eq!(pods[0]["status"]["conditions"][0]["reason"], "Unschedulable");
     }
 

@@ -77,7 +77,10 @@ impl Report {
             unplaced: schedule
                 .unplaced
                 .iter()
-                .map(|(key, reason)| UnplacedPod { pod: format!("{}/{}", key.namespace, key.name), reason: reason.to_string() })
+                .map(|(key, reason)| UnplacedPod {
+                    pod: format!("{}/{}", key.namespace, key.name),
+                    reason: reason.to_string(),
+                })
                 .collect(),
             nodepools: schedule
                 .pools
@@ -98,7 +101,8 @@ impl Report {
                 row.0 += 1;
                 row.1 += claim.pods.len();
             }
-            let mut table = vec![["COUNT", "NODEPOOL", "TYPE", "ZONE", "CAPACITY", "USD/H", "PODS", "OR TYPES"].map(str::to_owned)];
+            let mut table =
+                vec![["COUNT", "NODEPOOL", "TYPE", "ZONE", "CAPACITY", "USD/H", "PODS", "OR TYPES"].map(str::to_owned)];
             for (row, (count, pods)) in rows {
                 table.push([
                     count.to_string(),

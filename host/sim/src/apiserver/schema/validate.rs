@@ -126,10 +126,10 @@ fn check_string(schema: &Value, text: &str, path: &str, errors: &mut Vec<FieldEr
     if let Some(min) = schema["minLength"].as_u64().filter(|min| length < *min) {
         errors.push(invalid(path, &value, &format!("should be at least {min} chars long")));
     }
-    if let Some(pattern) = schema["pattern"].as_str() {
-        if !pattern_matches(pattern, text) {
-            errors.push(invalid(path, &value, &format!("should match '{pattern}'")));
-        }
+    if let Some(pattern) = schema["pattern"].as_str()
+        && !pattern_matches(pattern, text)
+    {
+        errors.push(invalid(path, &value, &format!("should match '{pattern}'")));
     }
 }
 
