@@ -70,6 +70,9 @@ pub async fn build(options: &Options) -> Result<(Client, Arc<Requests>), ClientE
     let agent =
         HeaderValue::from_str(&options.user_agent).map_err(|_| ClientError::UserAgent(options.user_agent.clone()))?;
     config.headers.push((USER_AGENT, agent));
+    // kube's own retries of 429 go on for minutes inside one call: an eviction that a budget forbids would keep its worker
+    // and never see that the grace period is over. Everybody who calls has a back-off of their own.
+    config.default_retry = false;
     let requests = Arc::new(Requests::default());
     let layer = LimitLayer::new(options.qps, options.burst, Arc::clone(&requests));
     let client = ClientBuilder::try_from(config)?.with_layer(&layer).build();

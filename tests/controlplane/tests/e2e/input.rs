@@ -61,13 +61,11 @@ pub(crate) async fn simulate_plans_manifests(_: &mut World) -> Result<()> {
 
 pub(crate) async fn simulate_plans_for_the_live_cluster(world: &mut World) -> Result<()> {
     let mark = world.begin().await?;
-    // No replica may act on it before the plan is made.
+    world.cluster.kubectl.apply(&manifests(&[node_class("default", CLUSTER_NAME), pool("default")])).await?;
+    world.condition("NodePool", "default", "Ready", "True").await?;
+    // No replica may act on the pods before the plan is made.
     world.kill_all();
-    world
-        .cluster
-        .kubectl
-        .apply(&manifests(&[node_class("default", CLUSTER_NAME), pool("default"), deployment("app", 3, "1", "1Gi")]))
-        .await?;
+    world.cluster.kubectl.apply(&manifests(&[deployment("app", 3, "1", "1Gi")])).await?;
     world.pods_exist("app", 3).await?;
     let kubeconfig = world.cluster.plane.kubeconfig().display().to_string();
     let output = mortise(&["simulate", "--live"], &[("KUBECONFIG", &kubeconfig)], None).await?;
