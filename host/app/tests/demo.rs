@@ -1,5 +1,6 @@
 //! `mortise demo` as a user runs it.
 #![cfg(feature = "demo")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 use std::process::{Command, Output};
 

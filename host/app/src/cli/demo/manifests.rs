@@ -79,7 +79,9 @@ fn pool(name: &str, weight: u32, cpu: u32) -> Value {
 }
 
 /// One kind of pod: name, share of the burst in percent, CPU, memory, node selector.
-const KINDS: &[(&str, u32, &str, &str, &[(&str, &str)])] = &[
+type Kind = (&'static str, u32, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const KINDS: &[Kind] = &[
     ("web", 44, "500m", "1Gi", &[]),
     ("api", 24, "1", "2Gi", &[]),
     ("cache", 12, "250m", "4Gi", &[]),

@@ -43,9 +43,12 @@ pub(super) fn progress(view: &View) -> String {
     line
 }
 
+/// Nodes that are alike: stage, type, market, zone.
+type Alike<'a> = (Stage, &'a str, &'a str, &'a str);
+
 /// One row per type, zone, market and stage: the nodes that are alike.
 pub(super) fn node_rows(view: &View) -> Vec<String> {
-    let mut rows: BTreeMap<(Stage, &str, &str, &str), (usize, usize, &NodeView)> = BTreeMap::new();
+    let mut rows: BTreeMap<Alike<'_>, (usize, usize, &NodeView)> = BTreeMap::new();
     for node in view.nodes.values() {
         let key = (node.stage, node.instance_type.as_str(), node.capacity_type.as_str(), node.zone.as_str());
         let row = rows.entry(key).or_insert((0, 0, node));
