@@ -1,6 +1,8 @@
 //! The whole loop on the embedded cluster: API server, scheduler, kubelets and EC2 in process, all on a paused clock, so
 //! that minutes of cluster time take seconds and nothing depends on the machine.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
 mod embedded {
     pub(crate) mod world;
 }

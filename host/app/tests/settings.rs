@@ -1,5 +1,7 @@
 //! The binary's answers to wrong settings: exit code 2, the flag named, nothing started.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
 use std::process::{Command, Output};
 
 fn mortise(args: &[&str], env: &[(&str, &str)]) -> Output {

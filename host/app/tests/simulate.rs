@@ -1,5 +1,7 @@
 //! `mortise simulate` as a person runs it: good input, wrong input, and what each is told.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

@@ -181,7 +181,7 @@ async fn read_live(context: Option<&String>, provider: &dyn CloudProvider) -> Re
         );
     }
     let mut notes = Vec::new();
-    let catalogs = cluster::catalogs_of(&state, provider, &mut notes).await;
+    let catalogs = cluster::catalogs_of(&mut state, provider, &mut notes).await;
     Ok(Loaded { state, catalogs, notes })
 }
 

@@ -76,20 +76,42 @@ pub(crate) async fn load(
     Ok(Loaded { state: apply(objects), catalogs, notes })
 }
 
-/// Catalogues for a cluster state that was read from a live cluster, whose classes carry their status already.
+/// Catalogues for a cluster state that was read from a live cluster. A class that no controller has resolved yet is
+/// resolved here, as far as that is possible without the cloud, and so are the NodePools that only wait for it.
 pub(crate) async fn catalogs_of(
-    state: &ClusterState,
+    state: &mut ClusterState,
     provider: &dyn CloudProvider,
     notes: &mut Vec<String>,
 ) -> BTreeMap<Arc<str>, Arc<Catalog>> {
     let mut catalogs = BTreeMap::new();
-    for class in state.node_classes().values() {
-        let name = class.metadata.name.clone().unwrap_or_default();
-        match provider.catalog(class).await {
+    let now = Timestamp::now();
+    let classes: Vec<Arc<EC2NodeClass>> = state.node_classes().values().cloned().collect();
+    for class in classes {
+        let name: Arc<str> = class.metadata.name.as_deref().unwrap_or_default().into();
+        let mut class = EC2NodeClass::clone(&class);
+        if class.condition(condition::READY).is_none_or(|ready| ready.status == Status::Unknown.as_str()) {
+            notes.push(format!(
+                "EC2NodeClass {name} has not been resolved in the cluster: its zones and images are assumed"
+            ));
+            judge(&mut class, provider, now, notes).await;
+            // Not the object of the cluster any more.
+            class.metadata.resource_version = Some("simulated".into());
+            state.apply(Event::NodeClass(Delta::Applied(Arc::new(class.clone()))), now.as_millisecond());
+        }
+        match provider.catalog(&class).await {
             Ok(catalog) => {
-                catalogs.insert(Arc::from(name), catalog);
+                catalogs.insert(name, catalog);
             }
             Err(error) => notes.push(format!("EC2NodeClass {name}: {error}")),
+        }
+    }
+    let pools: Vec<Arc<NodePool>> = state.nodepools().values().cloned().collect();
+    for pool in pools {
+        if pool.condition(condition::READY).is_none_or(|ready| ready.status == Status::Unknown.as_str()) {
+            let mut pool = NodePool::clone(&pool);
+            pool.metadata.resource_version = Some("simulated".into());
+            ready(&mut pool, &catalogs, now, notes);
+            state.apply(Event::NodePool(Delta::Applied(Arc::new(pool))), now.as_millisecond());
         }
     }
     catalogs
@@ -242,22 +264,7 @@ async fn resolve(
     for class in &mut objects.node_classes {
         let name: Arc<str> = class.metadata.name.as_deref().unwrap_or_default().into();
         class.metadata.generation = Some(1);
-        let resolution = provider.resolve(class).await;
-        class.status = Some(resolution.status);
-        for outcome in resolution.conditions {
-            match outcome.verdict {
-                Verdict::Ready => {
-                    class.set_true(outcome.condition, now);
-                }
-                Verdict::NotReady { reason, message } => {
-                    notes.push(format!("EC2NodeClass {name}: {}: {message}", outcome.condition));
-                    class.set_condition(outcome.condition, Status::False, &reason, &message, now);
-                }
-                Verdict::Unknown { reason, message } | Verdict::Unasked { reason, message } => {
-                    class.set_condition(outcome.condition, Status::Unknown, &reason, &message, now);
-                }
-            }
-        }
+        judge(class, provider, now, notes).await;
         match provider.catalog(class).await {
             Ok(catalog) => {
                 catalogs.insert(name, catalog);
@@ -265,27 +272,53 @@ async fn resolve(
             Err(error) => notes.push(format!("EC2NodeClass {name}: {error}")),
         }
     }
-    let ready: BTreeSet<&str> = catalogs.keys().map(|name| &**name).collect();
     for pool in &mut objects.nodepools {
         pool.metadata.generation = Some(1);
-        let class = pool.spec.template.spec.node_class_ref.name.to_string();
-        pool.set_true(condition::nodepool::VALIDATION_SUCCEEDED, now);
-        if ready.contains(class.as_str()) {
-            pool.set_true(condition::nodepool::NODE_CLASS_READY, now);
-        } else {
-            let message = format!("EC2NodeClass {class} is not ready");
-            pool.set_condition(
-                condition::nodepool::NODE_CLASS_READY,
-                Status::False,
-                "NodeClassNotReady",
-                &message,
-                now,
-            );
-        }
-        let name = pool.metadata.name.clone().unwrap_or_default();
-        notes.extend(validation::node_pool(pool).warnings.iter().map(|w| format!("NodePool {name}: {w}")));
+        ready(pool, &catalogs, now, notes);
     }
     catalogs
+}
+
+/// Fills in the status of a class as its controller would.
+async fn judge(class: &mut EC2NodeClass, provider: &dyn CloudProvider, now: Timestamp, notes: &mut Vec<String>) {
+    let name = class.metadata.name.clone().unwrap_or_default();
+    let resolution = provider.resolve(class).await;
+    class.status = Some(resolution.status);
+    for outcome in resolution.conditions {
+        match outcome.verdict {
+            Verdict::Ready => {
+                class.set_true(outcome.condition, now);
+            }
+            Verdict::NotReady { reason, message } => {
+                notes.push(format!("EC2NodeClass {name}: {}: {message}", outcome.condition));
+                class.set_condition(outcome.condition, Status::False, &reason, &message, now);
+            }
+            Verdict::Unknown { reason, message } | Verdict::Unasked { reason, message } => {
+                class.set_condition(outcome.condition, Status::Unknown, &reason, &message, now);
+            }
+        }
+    }
+}
+
+/// Judges a NodePool as its controller would, and passes on what validation warns of.
+fn ready(pool: &mut NodePool, catalogs: &BTreeMap<Arc<str>, Arc<Catalog>>, now: Timestamp, notes: &mut Vec<String>) {
+    let name = pool.metadata.name.clone().unwrap_or_default();
+    let class = pool.spec.template.spec.node_class_ref.name.clone();
+    let findings = validation::node_pool(pool);
+    if findings.errors.is_empty() {
+        pool.set_true(condition::nodepool::VALIDATION_SUCCEEDED, now);
+    } else {
+        let message = findings.message();
+        let reason = "NodePoolValidationFailed";
+        pool.set_condition(condition::nodepool::VALIDATION_SUCCEEDED, Status::False, reason, &message, now);
+    }
+    if catalogs.contains_key(&*class) {
+        pool.set_true(condition::nodepool::NODE_CLASS_READY, now);
+    } else {
+        let message = format!("EC2NodeClass {class} is not ready");
+        pool.set_condition(condition::nodepool::NODE_CLASS_READY, Status::False, "NodeClassNotReady", &message, now);
+    }
+    notes.extend(findings.warnings.iter().map(|w| format!("NodePool {name}: {w}")));
 }
 
 fn apply(objects: Objects) -> ClusterState {

@@ -175,7 +175,7 @@ pub(crate) fn pods(document: &Document) -> Result<Vec<Value>, InputError> {
         "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController" => {
             (count("replicas", 1)?, &spec["template"])
         }
-        "Job" => (count("parallelism", 1)?.min(count("completions", u64::MAX.min(MOST_REPLICAS))?), &spec["template"]),
+        "Job" => (count("parallelism", 1)?.min(count("completions", MOST_REPLICAS)?), &spec["template"]),
         _ => return Ok(Vec::new()),
     };
     if !template["spec"].is_object() {
