@@ -17,7 +17,7 @@ pub const SSM_STORED_PREFIX: &str = "/stand-in/eks/optimized-ami";
 /// The identifiers that setting up gave.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// Zone of every subnet, the ones of [`Account::dark_subnet`] included.
+    /// Zone of every subnet, those that no discovery tag selects included.
     pub zone_of_subnet: BTreeMap<String, String>,
     /// The security group with the discovery tag.
     pub security_group: String,
