@@ -2,6 +2,9 @@
 MORTISE_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mortise
 export MORTISE_TOOLS
 CARGO ?= cargo
+# One selection of packages and features for everything but the demo and test-fast: another one would build Wasmtime and
+# the AWS SDK a second time.
+ALL := mortise/aws,mortise-cloud/aws,mortise-sim/kubectl-tests
 
 .PHONY: demo test test-fast test-e2e bench lint tools deny generate help
 
@@ -11,16 +14,15 @@ help:
 demo: ## the main job in an embedded cluster: no cloud, no Kubernetes, nothing but Rust and a C compiler
 	$(CARGO) run --quiet -p mortise -- demo $(DEMO_ARGS)
 
-test: lint test-fast test-e2e ## everything
+test: lint tools ## everything: units, properties, scenarios, hostile guests, moto, kubectl, the real control plane
+	$(CARGO) test --workspace --features $(ALL)
 
-test-fast: ## what needs no control plane
+test-fast: ## what needs no control plane and no AWS SDK
 	$(CARGO) test --quiet
 
 test-e2e: tools ## the built binary on a real control plane and a real AWS API endpoint
-	$(CARGO) build -p mortise --features aws
-	$(CARGO) test -p mortise-cloud --features aws
-	$(CARGO) test -p mortise-sim --features kubectl-tests
-	$(CARGO) test -p mortise-controlplane-tests
+	$(CARGO) build --workspace --features $(ALL)
+	$(CARGO) test --workspace --features $(ALL) --test e2e
 
 bench: tools ## the numbers, as ratios measured in one run
 	$(CARGO) bench -p mortise-engine
@@ -30,8 +32,8 @@ bench: tools ## the numbers, as ratios measured in one run
 
 lint: ## format, clippy, rustdoc, layering, generated files, dependencies
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --quiet --workspace --all-targets --features mortise/aws -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --workspace --no-deps --features mortise/aws
+	$(CARGO) clippy --quiet --workspace --all-targets --features $(ALL) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --workspace --no-deps --features $(ALL)
 	$(CARGO) xtask layering
 	$(CARGO) xtask crdgen --check
 	$(CARGO) xtask chart --check
