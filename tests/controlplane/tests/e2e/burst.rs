@@ -93,7 +93,6 @@ pub(crate) async fn up_and_to_zero(world: &mut World) -> Result<()> {
     ensure!(refused.is_empty(), "machines that could not join: {refused:?}");
     for claim in world.claims().await? {
         ensure!(!objects::text(&claim, "/status/nodeName").is_empty(), "{} has no nodeName", claim.name_any());
-        world.event("NodeClaim", &claim.name_any(), "Launched").await.ok();
     }
 
     world.cluster.kubectl.run(&["scale", "deployment", "burst", "--replicas=0"]).await?;
