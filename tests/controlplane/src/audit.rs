@@ -191,6 +191,9 @@ pub struct Exception {
     pub verbs: Vec<String>,
     /// Why.
     pub reason: String,
+    /// Whether a run meets it is chance: used or not, it is no complaint.
+    #[serde(default)]
+    pub sometimes: bool,
 }
 
 impl Exception {
@@ -242,7 +245,9 @@ pub fn judge(record: &Record, grants: &BTreeSet<Grant>, exceptions: &[Exception]
                     .collect();
                 if granted.is_empty() {
                     complaints.push(format!("listed as unused but not granted: {verb} {} {resource}", exception.group));
-                } else if granted.iter().all(|grant| record.allowed.iter().any(|access| grant.covers(access))) {
+                } else if !exception.sometimes
+                    && granted.iter().all(|grant| record.allowed.iter().any(|access| grant.covers(access)))
+                {
                     complaints.push(format!("listed as unused but used: {verb} {} {resource}", exception.group));
                 }
             }
