@@ -53,13 +53,13 @@ pub fn binary() -> Result<PathBuf> {
         .skip(1)
         .find(|directory| directory.join("CACHEDIR.TAG").exists())
         .context("the test binary is not in a target directory: set MORTISE_BIN")?;
-    ["demo", "debug", "release"]
+    ["debug", "release"]
         .iter()
         .map(|profile| target.join(profile).join("mortise"))
         .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))
         .max()
         .map(|(_, path)| path)
-        .context("the controller is not built: run `cargo build --profile demo -p mortise --features aws`")
+        .context("the controller is not built: run `make test-e2e`")
 }
 
 impl Controller {
