@@ -136,8 +136,10 @@ impl Launcher {
         })
     }
 
-    /// Forgets everything: at the beginning and end of a term.
-    pub(crate) fn reset(&self) {
+    /// Forgets everything, what waits in the line included, so that claims ask anew: at the beginning and end of a term,
+    /// while nobody asks. (Emptying the line later would lose launches already asked for in the new term.)
+    pub(crate) fn reset(&self, line: &mut mpsc::UnboundedReceiver<(Due, u32)>) {
+        while line.try_recv().is_ok() {}
         self.with(BTreeMap::clear);
     }
 
@@ -172,8 +174,6 @@ impl Launcher {
 pub(crate) async fn run(ctx: Arc<Context>, line: &mut mpsc::UnboundedReceiver<(Due, u32)>, stop: CancellationToken) {
     let permits = Arc::new(tokio::sync::Semaphore::new(CONCURRENT));
     let mut calls = tokio::task::JoinSet::new();
-    // What is left in the line from an earlier term is asked for anew by the claims themselves.
-    while line.try_recv().is_ok() {}
     loop {
         let first = tokio::select! {
             biased;
@@ -184,11 +184,7 @@ pub(crate) async fn run(ctx: Arc<Context>, line: &mut mpsc::UnboundedReceiver<(D
                 None => break,
             },
         };
-        let mut batch = vec![first];
-        let deadline = Instant::now() + GATHER;
-        while let Ok(Some(next)) = tokio::time::timeout_at(deadline, line.recv()).await {
-            batch.push(next);
-        }
+        let batch = gather(first, line).await;
         for (due, failures, list) in lists(&ctx, batch).await {
             let (ctx, permits) = (ctx.clone(), permits.clone());
             calls.spawn(async move {
@@ -198,6 +194,16 @@ pub(crate) async fn run(ctx: Arc<Context>, line: &mut mpsc::UnboundedReceiver<(D
         }
     }
     while calls.join_next().await.is_some() {}
+}
+
+/// The claims that are due together with the first.
+async fn gather(first: (Due, u32), line: &mut mpsc::UnboundedReceiver<(Due, u32)>) -> Vec<(Due, u32)> {
+    let mut batch = vec![first];
+    let deadline = Instant::now() + GATHER;
+    while let Ok(Some(next)) = tokio::time::timeout_at(deadline, line.recv()).await {
+        batch.push(next);
+    }
+    batch
 }
 
 type Listed = (Due, u32, Result<LaunchList, Refusal>);
@@ -308,6 +314,7 @@ async fn catalog(ctx: &Context, name: &str) -> Result<Arc<Catalog>, Refusal> {
 async fn one(ctx: &Context, due: Due, failures: u32, list: Result<LaunchList, Refusal>) {
     let claim = &due.claim;
     let (Some(uid), name) = (claim.uid(), claim.name_any()) else { return };
+    let mut settled = Settled { launcher: &ctx.launcher, uid: &uid, failures, entry: None };
     let entry = match list {
         Ok(list) => call(ctx, &due, failures, list).await,
         Err(refusal) => refused(refusal, failures),
@@ -328,8 +335,27 @@ async fn one(ctx: &Context, due: Due, failures: u32, list: Result<LaunchList, Re
         }
         Entry::InFlight => {}
     }
-    ctx.launcher.put(&uid, entry);
+    settled.entry = Some(entry);
+    drop(settled);
     ctx.queues.claims.add(super::claims::Key::Claim(name.into()));
+}
+
+/// Takes the claim out of flight, also when the call's task panics or is aborted: the claim is then looked for and tried
+/// again.
+struct Settled<'a> {
+    launcher: &'a Launcher,
+    uid: &'a str,
+    failures: u32,
+    entry: Option<Entry>,
+}
+
+impl Drop for Settled<'_> {
+    fn drop(&mut self) {
+        let entry = self.entry.take().unwrap_or_else(|| {
+            failed("LaunchFailed".into(), "the launch broke off".to_owned(), self.failures, None, true)
+        });
+        self.launcher.put(self.uid, entry);
+    }
 }
 
 /// Calls the provider.
@@ -422,5 +448,61 @@ pub(crate) fn capacity_type(capacity: CapacityType) -> &'static str {
         CapacityType::Reserved => capacity_types::RESERVED,
         CapacityType::Spot => capacity_types::SPOT,
         CapacityType::OnDemand => capacity_types::ON_DEMAND,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mortise_api::nodeclaim::NodeClaimSpec;
+
+    use super::*;
+
+    fn due(uid: &str) -> Due {
+        let mut claim = NodeClaim::new(uid, NodeClaimSpec::default());
+        claim.metadata.uid = Some(uid.to_owned());
+        Due { claim: Arc::new(claim), fresh: false, batch_closed: None }
+    }
+
+    fn asked(line: &mut mpsc::UnboundedReceiver<(Due, u32)>) -> Vec<String> {
+        std::iter::from_fn(|| line.try_recv().ok()).filter_map(|(due, _)| due.claim.uid()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_term_forgets_the_old_one_and_loses_nothing_of_its_own() {
+        let (launcher, mut line) = Launcher::new();
+        launcher.launch(due("old"));
+        launcher.reset(&mut line);
+        assert_eq!(asked(&mut line), Vec::<String>::new());
+        assert!(!launcher.in_flight("old"));
+        // Claims are looked at before the line's worker has begun: they are in flight, so they must be in the line.
+        for uid in ["old", "new"] {
+            launcher.launch(due(uid));
+        }
+        let first = line.recv().await.unwrap();
+        let batch = gather(first, &mut line).await;
+        let uids: Vec<_> = batch.iter().filter_map(|(due, _)| due.claim.uid()).collect();
+        assert_eq!(uids, ["old", "new"]);
+        assert!(uids.iter().all(|uid| launcher.in_flight(uid)));
+    }
+
+    #[tokio::test]
+    async fn a_launch_that_breaks_off_is_in_doubt() {
+        let (launcher, mut line) = Launcher::new();
+        launcher.launch(due("a"));
+        assert_eq!(asked(&mut line), ["a"]);
+        drop(Settled { launcher: &launcher, uid: "a", failures: 0, entry: None });
+        assert!(!launcher.in_flight("a"));
+        assert!(matches!(launcher.with(|e| e.get("a").cloned()), Some(Entry::Failed { doubt: true, failures: 1, .. })));
+    }
+
+    #[tokio::test]
+    async fn a_claim_has_one_launch_at_a_time() {
+        let (launcher, mut line) = Launcher::new();
+        launcher.launch(due("a"));
+        launcher.launch(due("a"));
+        assert_eq!(asked(&mut line), ["a"]);
+        launcher.put("a", failed("LaunchFailed".into(), String::new(), 0, None, true));
+        launcher.launch(due("a"));
+        assert_eq!(asked(&mut line), Vec::<String>::new(), "before its pause is over");
     }
 }

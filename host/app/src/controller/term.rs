@@ -52,7 +52,7 @@ impl Duties {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         // Nothing of an earlier term counts: meanwhile another replica may have launched for the same claims.
-        self.ctx.launcher.reset();
+        self.ctx.launcher.reset(&mut *self.line.lock().await);
         let ended = tokio::select! {
             biased;
             () = shutdown.cancelled() => Ended::Shutdown,
@@ -69,7 +69,7 @@ impl Duties {
             }
         }
         tasks.shutdown().await;
-        self.ctx.launcher.reset();
+        self.ctx.launcher.reset(&mut *self.line.lock().await);
         ended
     }
 
