@@ -48,6 +48,7 @@ fn build_with(row: &TypeRow, shape: &ClassShape, market: &dyn Market, names: &mu
         allocatable: overhead::allocatable(row, shape, &capacity),
         capacity,
         offerings: offerings::offerings(row, shape, market, names),
+        ..InstanceType::default()
     }
 }
 

@@ -113,7 +113,7 @@ fn instance_type(
             )
         })
         .collect();
-    InstanceType { name: name.into(), requirements, capacity, allocatable, offerings }
+    InstanceType { name: name.into(), requirements, capacity, allocatable, offerings, ..InstanceType::default() }
 }
 
 /// Two NodePools of one class, one of them tainted, and three DaemonSets.
@@ -148,6 +148,7 @@ pub(crate) fn snapshot(pods: usize) -> Snapshot {
         },
         shape: Arc::clone(&shapes[at % shapes.len()]),
         created_unix_ms: 1_785_492_000_000 + i64::try_from(at % 50).unwrap_or(0),
+        buffer: None,
     });
     Snapshot {
         now_unix_ms: 1_785_492_060_000,
@@ -155,6 +156,7 @@ pub(crate) fn snapshot(pods: usize) -> Snapshot {
         nodes: BTreeMap::new(),
         pending: pending.collect(),
         daemons: daemons.to_vec(),
+        namespaces: BTreeMap::new(),
     }
 }
 

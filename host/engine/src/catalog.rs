@@ -79,6 +79,12 @@ pub struct InstanceType {
     pub capacity: Resources,
     /// Capacity less kube-reserved, system-reserved and eviction threshold.
     pub allocatable: Resources,
+    /// CSI attach limits by driver, where the provider knows them.
+    pub volume_limits: BTreeMap<Arc<str>, u32>,
+    /// A NodeOverlay changed the price of one of its offerings.
+    pub price_overlaid: bool,
+    /// A NodeOverlay changed its capacity.
+    pub capacity_overlaid: bool,
     /// Ways to buy it. Unavailable ones stay listed, so that their price and zone are known.
     pub offerings: Vec<Offering>,
 }

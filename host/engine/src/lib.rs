@@ -25,6 +25,7 @@ pub mod quantity;
 mod rank;
 pub mod requirement;
 pub mod schedule;
+pub mod selector;
 pub mod snapshot;
 mod symbol;
 pub mod taint;

@@ -39,6 +39,11 @@ pub struct Node {
     pub daemon_used: Resources,
     /// Pods bound to it that would have to move when it goes: neither DaemonSet-owned, nor mirror, nor terminal.
     pub pods: Vec<NodePod>,
+    /// Its other pods that have not ended (DaemonSet-owned, mirror): they count for topology, host ports and attachments.
+    pub fixed_pods: Vec<Arc<crate::pod::PodShape>>,
+    /// CSI attach limits by driver, as its CSINode says. A driver that is not here is bounded by its instance type, and
+    /// is unbounded if that says nothing either. `None` = the driver is there and has no limit.
+    pub volume_limits: BTreeMap<Arc<str>, Option<u32>>,
     /// Further pods (DaemonSet-owned, mirror) that forbid a voluntary disruption of the node: identity and why, in words
     /// ("has the do-not-disrupt annotation", "its PodDisruptionBudget web allows no eviction").
     pub blocking_pods: Vec<(PodKey, Arc<str>)>,

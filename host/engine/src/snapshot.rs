@@ -20,6 +20,8 @@ pub struct Snapshot {
     pub pending: Vec<Pod>,
     /// Pods of DaemonSets as they would be on a new node: shape per DaemonSet.
     pub daemons: Vec<Arc<PodShape>>,
+    /// Labels of every namespace, for namespace selectors.
+    pub namespaces: BTreeMap<Arc<str>, Arc<BTreeMap<Arc<str>, Arc<str>>>>,
 }
 
 /// How a round is to be run.

@@ -162,6 +162,7 @@ impl ClusterState {
             nodes: self.slots.built(),
             pending: self.pending(now_unix_ms),
             daemons: self.daemons.shapes(&mut self.shapes),
+            namespaces: BTreeMap::new(),
         }
     }
 
@@ -170,7 +171,12 @@ impl ClusterState {
         let waiting = self.provisionable(now_unix_ms);
         waiting
             .iter()
-            .map(|pod| Pod { key: pod.key.clone(), shape: self.full_shape(pod), created_unix_ms: pod.created_unix_ms })
+            .map(|pod| Pod {
+                key: pod.key.clone(),
+                shape: self.full_shape(pod),
+                created_unix_ms: pod.created_unix_ms,
+                buffer: None,
+            })
             .collect()
     }
 

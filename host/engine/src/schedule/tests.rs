@@ -40,6 +40,7 @@ pub(crate) fn catalog() -> Arc<Catalog> {
                     [offering(zone, CapacityType::Spot, price / 2), offering(zone, CapacityType::OnDemand, price)]
                 })
                 .collect(),
+            ..InstanceType::default()
         }
     };
     Arc::new(Catalog::new(7, [("small", 2), ("medium", 4), ("large", 8)].map(of_type).to_vec()))
@@ -60,6 +61,7 @@ fn pods(count: usize, shape: &PodShape) -> Vec<Pod> {
         key: PodKey { namespace: "default".into(), name: format!("p{at}").into(), uid: format!("u{at}").into() },
         shape: Arc::clone(&shape),
         created_unix_ms: 0,
+        buffer: None,
     };
     (0..count).map(pod).collect()
 }

@@ -54,6 +54,7 @@ fn instance_type(at: usize) -> impl Strategy<Value = InstanceType> {
                 capacity: amount(cpus * 1000, gib, pods),
                 allocatable: amount(cpus * 1000 - 100, gib, pods),
                 offerings,
+                ..InstanceType::default()
             }
         },
     )
@@ -193,6 +194,7 @@ pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
                         key: PodKey { namespace: "default".into(), name: name.as_str().into(), uid: name.into() },
                         shape: Arc::clone(&shape),
                         created_unix_ms: ages[(row * 8 + at) % ages.len()],
+                        buffer: None,
                     });
                 }
             }
@@ -206,6 +208,7 @@ pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
                 nodes: nodes.into_iter().map(|node| (Arc::clone(&node.name), Arc::new(node))).collect(),
                 pending,
                 daemons: daemon.into_iter().collect(),
+                namespaces: BTreeMap::new(),
             }
         },
     )

@@ -171,6 +171,7 @@ impl World {
                     key: pod_key(&name),
                     shape: Arc::clone(&shape),
                     created_unix_ms: NOW - spec.age * 1000,
+                    buffer: None,
                 });
             }
         }
@@ -181,6 +182,7 @@ impl World {
             nodes,
             pending,
             daemons: self.daemons.iter().map(|spec| Arc::new(spec.shape())).collect(),
+            namespaces: BTreeMap::new(),
         }
     }
 }
@@ -259,7 +261,14 @@ impl TypeSpec {
             Requirement::new("special", Operator::DoesNotExist, [""; 0])
         });
         requirements.extend(self.labels.iter().map(|(key, value)| Requirement::new(key, Operator::In, [value])));
-        InstanceType { name: self.name.as_str().into(), requirements, capacity, allocatable, offerings }
+        InstanceType {
+            name: self.name.as_str().into(),
+            requirements,
+            capacity,
+            allocatable,
+            offerings,
+            ..InstanceType::default()
+        }
     }
 }
 
@@ -370,6 +379,7 @@ impl NodeSpec {
             consolidatable: !self.not_consolidatable,
             created_unix_ms: NOW - 3_600_000,
             last_pod_event_unix_ms: Some(NOW - 600_000),
+            ..Node::default()
         }
     }
 }
