@@ -32,6 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mortise-plugin-build", &[]),
     ("mortise-plugin-bundle", &["mortise-plugin-build"]),
     ("zone-discount", &["mortise-plugin-sdk"]),
+    ("mortise-problem", &["mortise-api"]),
 ];
 
 /// What may be reached from a crate by no path, dev-dependencies and the AWS feature aside: crate, what is banned, why.
@@ -44,6 +45,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     ("mortise-api", &["tokio", "hyper", "kube-client"], "the contract is types, without a client"),
     ("mortise-kube", &["wasmtime", "aws-sdk-ec2"], "the Kubernetes edge knows neither plugins nor the cloud"),
     ("mortise-cloud", &["wasmtime", "kube-client"], "the provider edge knows neither plugins nor the API server"),
+    ("mortise-problem", &["mortise-engine"], "problems are read alike by the engine and by who judges it"),
     ("mortise-wasm", &["kube-client", "aws-sdk-ec2", "wasmtime-wasi"], "policies reach no network, file or clock"),
 ];
 
