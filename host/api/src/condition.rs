@@ -10,8 +10,10 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::capacitybuffer::CapacityBuffer;
 use crate::ec2nodeclass::EC2NodeClass;
 use crate::nodeclaim::NodeClaim;
+use crate::nodeoverlay::NodeOverlay;
 use crate::nodepool::NodePool;
 
 /// Root condition of every kind.
@@ -77,6 +79,40 @@ pub mod ec2nodeclass {
     pub const CAPACITY_RESERVATIONS_READY: &str = "CapacityReservationsReady";
 }
 
+/// Condition types of NodeOverlays, and the reasons of theirs.
+pub mod nodeoverlay {
+    /// It can be applied.
+    pub const VALIDATION_SUCCEEDED: &str = "ValidationSucceeded";
+    /// It says something that cannot be acted on.
+    pub const RUNTIME_VALIDATION: &str = "RuntimeValidation";
+    /// Another overlay of the same weight changes the same.
+    pub const CONFLICT: &str = "Conflict";
+}
+
+/// Condition types of CapacityBuffers, and the reasons of theirs. There is no root condition.
+pub mod capacitybuffer {
+    /// It is known what a pod of the buffer needs, and how many there are.
+    pub const READY_FOR_PROVISIONING: &str = "ReadyForProvisioning";
+    /// There is room for all of them.
+    pub const PROVISIONING: &str = "Provisioning";
+    /// Reason of ReadyForProvisioning being True.
+    pub const RESOLVED: &str = "Resolved";
+    /// The workload does not exist.
+    pub const SCALABLE_REF_NOT_FOUND: &str = "ScalableRefNotFound";
+    /// The PodTemplate does not exist.
+    pub const POD_TEMPLATE_NOT_FOUND: &str = "PodTemplateNotFound";
+    /// What is asked for cannot be acted on.
+    pub const RESOLUTION_FAILED: &str = "ResolutionFailed";
+    /// Reason of Provisioning being True.
+    pub const FITS_EXISTING_CAPACITY: &str = "FitsExistingCapacity";
+    /// Not all of it fits on nodes that are there.
+    pub const REQUIRES_NEW_CAPACITY: &str = "RequiresNewCapacity";
+    /// ReadyForProvisioning is not True.
+    pub const NOT_READY_FOR_PROVISIONING: &str = "NotReadyForProvisioning";
+    /// It has no pods.
+    pub const BUFFER_EMPTY: &str = "BufferEmpty";
+}
+
 /// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
@@ -101,7 +137,7 @@ impl Status {
 
 /// A kind of ours with conditions.
 pub trait Conditions: Resource {
-    /// Conditions that `Ready` depends on.
+    /// Conditions that `Ready` depends on. A kind without any has no `Ready`.
     const DEPENDENTS: &'static [&'static str];
 
     /// The conditions as read.
@@ -215,9 +251,12 @@ pub fn clear(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     conditions.len() != before
 }
 
-/// Recomputes `Ready`: False if a dependent is False at this generation, True if all are True at it, else Unknown.
+/// Recomputes `Ready`, if there is anything it depends on: False if a dependent is False at this generation, True if all are True at it, else Unknown.
 /// True when it changed.
 pub fn roll_up(conditions: &mut Vec<Condition>, dependents: &[&str], generation: Option<i64>, now: Timestamp) -> bool {
+    if dependents.is_empty() {
+        return false;
+    }
     let (mut unhealthy, mut unsettled) = (Vec::new(), Vec::new());
     for type_ in dependents {
         match get(conditions, type_) {
@@ -282,6 +321,30 @@ impl Conditions for EC2NodeClass {
         ec2nodeclass::SUBNETS_READY,
         ec2nodeclass::VALIDATION_SUCCEEDED,
     ];
+
+    fn conditions(&self) -> &[Condition] {
+        self.status.as_ref().map_or(&[], |status| &status.conditions)
+    }
+
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.status.get_or_insert_default().conditions
+    }
+}
+
+impl Conditions for NodeOverlay {
+    const DEPENDENTS: &'static [&'static str] = &[nodeoverlay::VALIDATION_SUCCEEDED];
+
+    fn conditions(&self) -> &[Condition] {
+        self.status.as_ref().map_or(&[], |status| &status.conditions)
+    }
+
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.status.get_or_insert_default().conditions
+    }
+}
+
+impl Conditions for CapacityBuffer {
+    const DEPENDENTS: &'static [&'static str] = &[];
 
     fn conditions(&self) -> &[Condition] {
         self.status.as_ref().map_or(&[], |status| &status.conditions)

@@ -5,8 +5,10 @@
 //! and NodeClaim have in common, and lets a test demand a refused manifest for every single rule.
 //! The module `shape` then makes the derived schema structural in the way that API servers and `kubectl apply` expect.
 
+mod capacitybuffer;
 mod ec2nodeclass;
 mod nodeclaim;
+mod nodeoverlay;
 mod nodepool;
 mod requirement;
 mod shape;
@@ -16,7 +18,7 @@ use kube::CustomResourceExt;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-use crate::{EC2NodeClass, NodeClaim, NodePool};
+use crate::{CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool};
 
 /// Label and taint keys: an optional DNS prefix and a name.
 pub const LABEL_KEY: &str =
@@ -70,7 +72,7 @@ pub enum CrdError {
     },
 }
 
-/// Every CRD, by name.
+/// Every CRD: those that nothing works without, then those of feature gates.
 ///
 /// # Errors
 /// When a rule and a schema do not fit together, which a test of this crate would have found.
@@ -79,13 +81,20 @@ pub fn all() -> Result<Vec<CustomResourceDefinition>, CrdError> {
         finish(EC2NodeClass::crd(), &ec2nodeclass::rules())?,
         finish(NodeClaim::crd(), &nodeclaim::rules())?,
         finish(NodePool::crd(), &nodepool::rules())?,
+        finish(NodeOverlay::crd(), &nodeoverlay::rules())?,
+        finish(CapacityBuffer::crd(), &capacitybuffer::rules())?,
     ])
 }
 
 /// Every rule as (kind, rule), for tests that want to see each of them refuse something.
 pub fn rules() -> Vec<(&'static str, Rule)> {
-    let tables =
-        [("EC2NodeClass", ec2nodeclass::rules()), ("NodeClaim", nodeclaim::rules()), ("NodePool", nodepool::rules())];
+    let tables = [
+        ("EC2NodeClass", ec2nodeclass::rules()),
+        ("NodeClaim", nodeclaim::rules()),
+        ("NodePool", nodepool::rules()),
+        ("NodeOverlay", nodeoverlay::rules()),
+        ("CapacityBuffer", capacitybuffer::rules()),
+    ];
     tables.into_iter().flat_map(|(kind, rules)| rules.into_iter().map(move |rule| (kind, rule))).collect()
 }
 

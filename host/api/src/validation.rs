@@ -7,6 +7,7 @@
 mod ec2nodeclass;
 mod hint;
 mod kubelet;
+mod nodeoverlay;
 mod nodepool;
 mod syntax;
 
@@ -14,6 +15,7 @@ use std::fmt;
 
 pub use ec2nodeclass::{ClassError, ec2_node_class};
 pub use hint::nearest;
+pub use nodeoverlay::node_overlay;
 pub use nodepool::node_pool;
 pub use syntax::{is_label_value, is_qualified_name, schedule_error};
 

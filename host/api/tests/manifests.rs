@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use mortise_api::{EC2NodeClass, NodeClaim, NodePool, crd, validation};
+use mortise_api::{CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, crd, validation};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -28,6 +28,8 @@ fn through_the_type(manifest: &Value) -> Value {
         "NodePool" => serde_json::to_value(serde_json::from_value::<NodePool>(value).unwrap()).unwrap(),
         "NodeClaim" => serde_json::to_value(serde_json::from_value::<NodeClaim>(value).unwrap()).unwrap(),
         "EC2NodeClass" => serde_json::to_value(serde_json::from_value::<EC2NodeClass>(value).unwrap()).unwrap(),
+        "NodeOverlay" => serde_json::to_value(serde_json::from_value::<NodeOverlay>(value).unwrap()).unwrap(),
+        "CapacityBuffer" => serde_json::to_value(serde_json::from_value::<CapacityBuffer>(value).unwrap()).unwrap(),
         other => panic!("{other}"),
     }
 }
@@ -89,6 +91,7 @@ fn good_manifests_pass_run_time_validation() {
         let errors = match manifest["kind"].as_str().unwrap() {
             "NodePool" => validation::node_pool(&serde_json::from_value(manifest).unwrap()).errors,
             "EC2NodeClass" => validation::ec2_node_class(&serde_json::from_value(manifest).unwrap(), false).1.errors,
+            "NodeOverlay" => validation::node_overlay(&serde_json::from_value(manifest).unwrap()).errors,
             _ => Vec::new(),
         };
         assert!(errors.is_empty(), "{}: {}", path.display(), validation::joined(&errors));

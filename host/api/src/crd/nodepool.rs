@@ -46,7 +46,7 @@ pub(super) fn rules() -> Vec<Rule> {
         Rule::new(CLASS, "self.kind == oldSelf.kind", "kind cannot change: create another NodePool"),
     ];
     rules.extend(requirement::labels("spec.template.metadata.labels"));
-    rules.extend(requirement::key(KEY));
+    rules.extend(requirement::key(KEY, labels::aws_allowed()));
     rules.extend(requirement::operators(REQUIREMENTS));
     rules.extend(requirement::node_class_ref(CLASS));
     rules

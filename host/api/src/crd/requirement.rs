@@ -1,11 +1,11 @@
-//! Rules that NodePool and NodeClaim share: requirements, label keys and the node class reference.
+//! Rules that kinds share: requirements, label keys and the node class reference.
 
 use super::Rule;
 use crate::labels;
 
-/// CEL list of the keys in the EC2 domain that may be named.
-fn aws_keys() -> String {
-    let mut keys: Vec<_> = labels::aws_allowed().collect();
+/// CEL list of these keys.
+fn listed<'a>(keys: impl Iterator<Item = &'a str>) -> String {
+    let mut keys: Vec<_> = keys.collect();
     keys.sort_unstable();
     format!("['{}']", keys.join("', '"))
 }
@@ -16,8 +16,8 @@ fn in_domain(key: &str, suffix: &str) -> String {
     format!("{key}.split('/')[0].endsWith('{suffix}')")
 }
 
-/// The three restrictions of label keys, for `self` being one key.
-pub(super) fn key(at: &str) -> Vec<Rule> {
+/// The three restrictions of label keys, for `self` being one key; `aws` are the keys of the EC2 domain that may be named.
+pub(super) fn key<'a>(at: &str, aws: impl Iterator<Item = &'a str>) -> Vec<Rule> {
     vec![
         Rule::new(
             at,
@@ -36,7 +36,7 @@ pub(super) fn key(at: &str) -> Vec<Rule> {
         ),
         Rule::new(
             at,
-            format!("self in {} || !{}", aws_keys(), in_domain("self", labels::AWS_GROUP)),
+            format!("self in {} || !{}", listed(aws), in_domain("self", labels::AWS_GROUP)),
             "a label of the domain karpenter.k8s.aws must be one of the well-known ones, such as karpenter.k8s.aws/instance-category",
         ),
     ]
@@ -64,14 +64,25 @@ pub(super) fn labels(at: &str) -> Vec<Rule> {
         Rule::new(at, format!("!('{}' in self)", labels::HOSTNAME), "kubernetes.io/hostname is set by the kubelet"),
         Rule::new(
             at,
-            format!("self.all(k, k in {} || !{})", aws_keys(), in_domain("k", labels::AWS_GROUP)),
+            format!("self.all(k, k in {} || !{})", listed(labels::aws_allowed()), in_domain("k", labels::AWS_GROUP)),
             "a label of the domain karpenter.k8s.aws must be one of the well-known ones, such as karpenter.k8s.aws/instance-category",
         ),
     ]
 }
 
-/// What an operator asks of its values, for `self` being one requirement.
+/// What an operator asks of its values and of `minValues`, for `self` being one requirement.
 pub(super) fn operators(at: &str) -> Vec<Rule> {
+    let mut rules = values(at);
+    rules.push(Rule::new(
+        at,
+        "self.operator != 'In' || !has(self.minValues) || (has(self.values) && size(self.values) >= self.minValues)",
+        "operator In needs at least minValues values",
+    ));
+    rules
+}
+
+/// What an operator asks of its values, for `self` being one requirement.
+pub(super) fn values(at: &str) -> Vec<Rule> {
     vec![
         Rule::new(
             at,
@@ -82,11 +93,6 @@ pub(super) fn operators(at: &str) -> Vec<Rule> {
             at,
             "!(self.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(self.values) && size(self.values) == 1 && int(self.values[0]) >= 0)",
             "operators Gt, Lt, Gte and Lte need exactly one value, a whole number from 0 up",
-        ),
-        Rule::new(
-            at,
-            "self.operator != 'In' || !has(self.minValues) || (has(self.values) && size(self.values) >= self.minValues)",
-            "operator In needs at least minValues values",
         ),
     ]
 }

@@ -3,7 +3,16 @@ use super::*;
 #[test]
 fn every_crd_is_made() {
     let names: Vec<_> = all().unwrap().iter().map(|crd| crd.metadata.name.clone().unwrap()).collect();
-    assert_eq!(names, ["ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh"]);
+    assert_eq!(
+        names,
+        [
+            "ec2nodeclasses.karpenter.k8s.aws",
+            "nodeclaims.karpenter.sh",
+            "nodepools.karpenter.sh",
+            "nodeoverlays.karpenter.sh",
+            "capacitybuffers.autoscaling.x-k8s.io"
+        ]
+    );
 }
 
 /// Structural schemas allow these keywords in logical branches only, or not at all.
@@ -72,6 +81,7 @@ fn defaults_stand_in_the_schema() {
         at(0, "spec/properties/metadataOptions/default"),
         serde_json::json!({"httpEndpoint": "enabled", "httpProtocolIPv6": "disabled", "httpPutResponseHopLimit": 1, "httpTokens": "required"})
     );
+    assert_eq!(at(4, "spec/properties/provisioningStrategy/default"), crate::capacitybuffer::ACTIVE_CAPACITY);
     // What a user did not write must stay away.
     for path in ["limits/default", "weight/default", "replicas/default"] {
         assert_eq!(at(2, &format!("{pool}{path}")), Value::Null, "{path}");
@@ -103,4 +113,8 @@ fn required_fields() {
     );
     assert_eq!(required(0, "/properties/spec/properties/metadataOptions"), Vec::<String>::new());
     assert_eq!(required(0, ""), ["spec"]);
+    assert_eq!(required(3, "/properties/spec"), ["requirements"]);
+    assert_eq!(required(3, "/properties/spec/properties/requirements/items"), ["key", "operator"]);
+    assert_eq!(required(4, "/properties/spec"), Vec::<String>::new());
+    assert_eq!(required(4, "/properties/spec/properties/scalableRef"), ["kind", "name"]);
 }

@@ -29,7 +29,7 @@ pub fn node_pool(pool: &NodePool) -> Findings {
 }
 
 /// What is wrong with a label key, for the user.
-fn key_error(key: &str) -> Option<String> {
+pub(super) fn key_error(key: &str) -> Option<String> {
     if key == labels::NODEPOOL {
         return Some("is set by the controller, to the name of the NodePool: remove it".into());
     }
@@ -110,33 +110,10 @@ fn requirement(field: &str, requirement: &Requirement, findings: &mut Findings) 
         }
         None => {}
     }
-    if !operator.is_known() {
-        let hint = did_you_mean(operator.as_str(), Operator::VALUES.iter().copied());
-        findings.error(
-            format!("{field}.operator"),
-            operator,
-            format!("use one of {}{hint}", Operator::VALUES.join(", ")),
-        );
+    if !operator_values(field, operator, values, findings) {
         return;
     }
-    for (i, value) in values.iter().enumerate().filter(|(_, value)| !is_label_value(value)) {
-        findings.error(
-            format!("{field}.values[{i}]"),
-            value,
-            "is not a label value: at most 63 letters, digits, -, _ and .",
-        );
-    }
     let listed = values.join(", ");
-    if *operator == Operator::In && values.is_empty() {
-        findings.error(format!("{field}.values"), "", "operator In needs at least one value");
-    }
-    if operator.is_bound() && !matches!(&**values, [one] if one.parse::<i64>().is_ok_and(|n| n >= 0)) {
-        findings.error(
-            format!("{field}.values"),
-            &listed,
-            format!("operator {operator} needs exactly one value, a whole number from 0 up"),
-        );
-    }
     let distinct = values.iter().collect::<BTreeSet<_>>().len();
     let enough = |count: usize| min_values.is_none_or(|min| usize::try_from(min).is_ok_and(|min| count >= min));
     if *operator == Operator::In && !enough(distinct) {
@@ -145,6 +122,42 @@ fn requirement(field: &str, requirement: &Requirement, findings: &mut Findings) 
     if *operator == Operator::In {
         known_values(field, key, requirement, &enough, findings);
     }
+}
+
+/// What is wrong with an operator and its values. False when the operator is unknown, so that nothing more can be said.
+pub(super) fn operator_values(
+    field: &str,
+    operator: &Operator,
+    values: &[std::sync::Arc<str>],
+    findings: &mut Findings,
+) -> bool {
+    if !operator.is_known() {
+        let hint = did_you_mean(operator.as_str(), Operator::VALUES.iter().copied());
+        findings.error(
+            format!("{field}.operator"),
+            operator,
+            format!("use one of {}{hint}", Operator::VALUES.join(", ")),
+        );
+        return false;
+    }
+    for (i, value) in values.iter().enumerate().filter(|(_, value)| !is_label_value(value)) {
+        findings.error(
+            format!("{field}.values[{i}]"),
+            value,
+            "is not a label value: at most 63 letters, digits, -, _ and .",
+        );
+    }
+    if *operator == Operator::In && values.is_empty() {
+        findings.error(format!("{field}.values"), "", "operator In needs at least one value");
+    }
+    if operator.is_bound() && !matches!(values, [one] if one.parse::<i64>().is_ok_and(|n| n >= 0)) {
+        findings.error(
+            format!("{field}.values"),
+            values.join(", "),
+            format!("operator {operator} needs exactly one value, a whole number from 0 up"),
+        );
+    }
+    true
 }
 
 /// Labels whose values are all known: (label, values, whether having none of them is an error).

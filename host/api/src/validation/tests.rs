@@ -1,5 +1,5 @@
 use super::*;
-use crate::{EC2NodeClass, NodePool};
+use crate::{EC2NodeClass, NodeOverlay, NodePool};
 
 fn pool(spec: &str) -> NodePool {
     serde_norway::from_str(&format!("metadata: {{name: a}}\nspec:\n{spec}")).unwrap()
@@ -224,4 +224,27 @@ fn words_of_a_newer_schema_are_not_passed_over() {
     let class = class("  amiFamily: AL2030\n  amiSelectorTerms: [{id: ami-1}]");
     let (_, found) = ec2_node_class(&class, false);
     assert_eq!(found.message(), r#"spec.amiFamily: "AL2030": is not known to this version"#);
+}
+
+#[test]
+fn overlays_name_the_field_and_what_to_write() {
+    for (spec, says) in [
+        ("{requirements: [{key: team, operator: NotIn}]}", "requirements[0].values: operator NotIn needs"),
+        ("{requirements: [{key: karpenter.sh/x, operator: Exists}]}", "lies in a domain of the controller"),
+        ("{requirements: [{key: team, operator: near}]}", r#"operator: "near": use one of In"#),
+        ("{requirements: [], price: cheap}", r#"spec.price: "cheap": is no price per hour"#),
+        ("{requirements: [], price: '99999999999'}", "is no price per hour"),
+        ("{requirements: [], priceAdjustment: '5'}", r#"spec.priceAdjustment: "5": is no change of a price"#),
+        ("{requirements: [], price: '1', priceAdjustment: '+5'}", "exclude one another"),
+        ("{requirements: [], capacity: {memory: 1Gi}}", "spec.capacity[memory]: \"1Gi\": is the instance type's own"),
+        ("{requirements: [], capacity: {vpc.amazonaws.com/efa: 1}}", "is the instance type's own"),
+        ("{requirements: [], capacity: {example.com/x: -1}}", "is less than nothing"),
+        ("{requirements: [], capacity: {'a b': 1}}", "is no resource name"),
+    ] {
+        let overlay: NodeOverlay = serde_norway::from_str(&format!("metadata: {{name: a}}\nspec: {spec}")).unwrap();
+        let found = node_overlay(&overlay).message();
+        assert!(found.contains(says), "{spec}: {found}");
+    }
+    let pool = "metadata: {name: a}\nspec: {requirements: [{key: karpenter.sh/nodepool, operator: In, values: [a]}]}";
+    assert_eq!(node_overlay(&serde_norway::from_str(pool).unwrap()), Findings::default());
 }

@@ -36,11 +36,13 @@ pub(crate) async fn chart_installs_them(world: &mut World) -> Result<()> {
             "crd/nodepools.karpenter.sh",
             "crd/nodeclaims.karpenter.sh",
             "crd/ec2nodeclasses.karpenter.k8s.aws",
+            "crd/nodeoverlays.karpenter.sh",
+            "crd/capacitybuffers.autoscaling.x-k8s.io",
             "--timeout=20s",
         ])
         .await?;
     // Short names and printer columns as users know them.
-    let columns = cluster.kubectl.run(&["get", "nodepools,nodeclaims,ec2nodeclasses"]).await;
+    let columns = cluster.kubectl.run(&["get", "nodepools,nodeclaims,ec2nodeclasses,overlays,cb"]).await;
     ensure!(columns.is_ok(), "{columns:?}");
     Ok(())
 }

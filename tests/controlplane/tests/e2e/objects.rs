@@ -5,15 +5,20 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// An API of one of the controller's kinds.
+/// An API of one of the controller's kinds; of CapacityBuffers, those of the namespace `default`.
 pub(crate) fn dynamic(client: &Client, kind: &str) -> Api<DynamicObject> {
-    let (group, plural) = match kind {
-        "EC2NodeClass" => ("karpenter.k8s.aws", "ec2nodeclasses"),
-        "NodePool" => ("karpenter.sh", "nodepools"),
-        _ => ("karpenter.sh", "nodeclaims"),
+    let (group, version, plural) = match kind {
+        "EC2NodeClass" => ("karpenter.k8s.aws", "v1", "ec2nodeclasses"),
+        "NodePool" => ("karpenter.sh", "v1", "nodepools"),
+        "NodeOverlay" => ("karpenter.sh", "v1alpha1", "nodeoverlays"),
+        "CapacityBuffer" => ("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers"),
+        _ => ("karpenter.sh", "v1", "nodeclaims"),
     };
-    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", kind), plural);
-    Api::all_with(client.clone(), &resource)
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+    match kind {
+        "CapacityBuffer" => Api::namespaced_with(client.clone(), "default", &resource),
+        _ => Api::all_with(client.clone(), &resource),
+    }
 }
 
 /// A text in an object, empty if it is not there.
