@@ -7,7 +7,7 @@
 # Needs Go, Python 3 with venv, and nothing else. Every tool has a stamp that names what it was built from, so a second run
 # only compares stamps. Prints the cache directory as its last line.
 #
-# usage: tests/tools.sh [kubernetes|kwok|helm|moto|karpenter|cargo-deny]...   (default: the first four, which the tests want)
+# usage: tests/tools.sh [kubernetes|kwok|helm|moto|karpenter|parity|cargo-deny]...   (default: the first four, which the tests want)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,6 +20,7 @@ HELM=v3.22.0
 MOTO=5.2.5
 KARPENTER=v1.15.0
 KARPENTER_GO=go1.27.3
+KARPENTER_BEFORE_GO=go1.26.9
 CARGO_DENY=0.20.2
 
 say() { printf 'tools: %s\n' "$*" >&2; }
@@ -87,6 +88,26 @@ karpenter() {
   stamp karpenter "$what"
 }
 
+# The scheduler of the original, as a program that answers the problems of tests/parity, and the one of its release before
+# as a second yardstick: the same sources with the modules of oracle-v1.14.
+parity() {
+  oracle oracle "$here/parity/oracle/go.mod" $KARPENTER_GO ""
+  oracle oracle-v1.14 "$here/parity/oracle-v1.14/go.mod" $KARPENTER_BEFORE_GO karpenter_v1_14
+}
+
+# oracle NAME MODFILE GO TAGS
+oracle() {
+  need go "install Go 1.26 or newer (it builds $1)"
+  local source=$here/parity/oracle what
+  what="$(cat "$2" "${2%.mod}.sum" "$source"/*.go | sha256sum | cut -d' ' -f1) $3"
+  if [ -x "$bin/$1" ] && fresh "$1" "$what"; then return; fi
+  say "building $1 with $(grep -o 'sigs.k8s.io/karpenter v[0-9.]*' "$2") (minutes, once)"
+  local -x GOTOOLCHAIN=$3
+  (cd "$source" && go build -mod=readonly -modfile="$2" -tags "$4" -trimpath -ldflags "-s -w" -o "$bin/$1.new" .)
+  mv "$bin/$1.new" "$bin/$1"
+  stamp "$1" "$what"
+}
+
 # Licences and dependency rules (`make deny`).
 cargo-deny() {
   need cargo "install Rust"
@@ -106,8 +127,8 @@ flock 9
 if [ $# -eq 0 ]; then set -- kubernetes kwok helm moto; fi
 for tool in "$@"; do
   case $tool in
-    kubernetes | kwok | helm | moto | karpenter | cargo-deny) "$tool" ;;
-    *) fail "unknown tool $tool: want kubernetes, kwok, helm, moto, karpenter or cargo-deny" ;;
+    kubernetes | kwok | helm | moto | karpenter | parity | cargo-deny) "$tool" ;;
+    *) fail "unknown tool $tool: want kubernetes, kwok, helm, moto, karpenter, parity or cargo-deny" ;;
   esac
 done
 printf '%s\n' "$cache"
