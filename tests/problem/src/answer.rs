@@ -21,7 +21,10 @@ pub struct Answer {
     /// Why a pod stays pending, by pod.
     #[serde(default)]
     pub errors: BTreeMap<String, String>,
-    /// Buffers, `<namespace>/<name>`, that room was not found for.
+    /// Why there is no answer at all: bad input, a panic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Pods of buffers, `<namespace>/capacity-buffer-<buffer>-<i>`, that room was not found for.
     #[serde(default)]
     pub unplaced_buffers: Vec<String>,
     /// Time that the decision took, without reading and writing, milliseconds.
@@ -38,6 +41,9 @@ pub struct Claim {
     /// Requirements of the NodeClaim; the instance types among them in order.
     #[serde(default)]
     pub requirements: Vec<Requirement>,
+    /// Labels of the NodeClaim.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
     /// Names of the instance types left, cheapest first. The cloud may launch any of them.
     #[serde(default)]
     pub instance_types: Vec<String>,

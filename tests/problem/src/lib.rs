@@ -13,12 +13,14 @@ pub use read::ReadError;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{
-    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+use k8s_openapi::api::resource::v1::{
+    CounterSet, Device, DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
+};
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -77,6 +79,9 @@ pub struct Problem {
     /// Services, which default topology spread looks at.
     #[serde(default)]
     pub services: Vec<Service>,
+    /// Deployments, which CapacityBuffers may refer to.
+    #[serde(default)]
+    pub deployments: Vec<Deployment>,
     /// ReplicaSets.
     #[serde(default)]
     pub replica_sets: Vec<ReplicaSet>,
@@ -89,6 +94,9 @@ pub struct Problem {
     /// PodDisruptionBudgets.
     #[serde(default)]
     pub pod_disruption_budgets: Vec<PodDisruptionBudget>,
+    /// PodTemplates, which CapacityBuffers may refer to.
+    #[serde(default)]
+    pub pod_templates: Vec<PodTemplate>,
     /// NodeOverlays (`karpenter.sh/v1alpha1`) as they are.
     #[serde(default)]
     pub node_overlays: Vec<Value>,
@@ -181,6 +189,12 @@ pub struct InstanceType {
     /// CSI attach limits by driver; a driver that is not named is unbounded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub volume_limits: BTreeMap<String, u32>,
+    /// ResourceSlices that a node of it is expected to publish.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_templates: Vec<DeviceTemplate>,
+    /// Devices of it that share an attribute whose value is not known before the node runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attribute_bindings: Vec<AttributeBinding>,
     /// Where and how it can be had.
     #[serde(default)]
     pub offerings: Vec<Offering>,
@@ -202,4 +216,42 @@ pub struct Offering {
     /// Instances left in the reservation; reserved offerings only.
     #[serde(default)]
     pub reservation_capacity: u32,
+}
+
+/// A ResourceSlice that a node of an instance type is expected to publish: either devices, or counters that they share.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeviceTemplate {
+    /// DRA driver.
+    pub driver: String,
+    /// Pool of the devices.
+    pub pool: String,
+    /// Devices.
+    #[serde(default)]
+    pub devices: Vec<Device>,
+    /// Counters that devices of the pool draw from.
+    #[serde(default)]
+    pub shared_counters: Vec<CounterSet>,
+}
+
+/// Devices that share the value of an attribute.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AttributeBinding {
+    /// `<domain>/<name>` of the attribute.
+    pub attribute: String,
+    /// The devices, two at least.
+    pub devices: Vec<DeviceId>,
+}
+
+/// Name of a device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeviceId {
+    /// DRA driver.
+    pub driver: String,
+    /// Pool.
+    pub pool: String,
+    /// Name in the pool.
+    pub device: String,
 }
