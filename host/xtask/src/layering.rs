@@ -33,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mortise-plugin-bundle", &["mortise-plugin-build"]),
     ("zone-discount", &["mortise-plugin-sdk"]),
     ("mortise-problem", &["mortise-api"]),
+    ("mortise-checker", &["mortise-problem"]),
 ];
 
 /// What may be reached from a crate by no path, dev-dependencies and the AWS feature aside: crate, what is banned, why.
@@ -46,6 +47,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     ("mortise-kube", &["wasmtime", "aws-sdk-ec2"], "the Kubernetes edge knows neither plugins nor the cloud"),
     ("mortise-cloud", &["wasmtime", "kube-client"], "the provider edge knows neither plugins nor the API server"),
     ("mortise-problem", &["mortise-engine"], "problems are read alike by the engine and by who judges it"),
+    ("mortise-checker", &["mortise-engine"], "who judges the engine shares no code with it"),
     ("mortise-wasm", &["kube-client", "aws-sdk-ec2", "wasmtime-wasi"], "policies reach no network, file or clock"),
 ];
 
@@ -165,6 +167,15 @@ mod tests {
     fn an_edge_across_a_fence_is_named() {
         let faults = crossed(&graph(&[("mortise-kube", &["mortise-cloud"])]));
         assert!(faults.iter().any(|f| f.contains("mortise-kube must not depend on mortise-cloud")), "{faults:?}");
+    }
+
+    #[test]
+    fn the_checker_knows_nothing_but_problems() {
+        assert!(crossed(&graph(&[("mortise-checker", &["mortise-problem", "serde_json"])])).is_empty());
+        for (name, _) in ALLOWED.iter().filter(|(name, _)| !["mortise-checker", "mortise-problem"].contains(name)) {
+            let faults = crossed(&graph(&[("mortise-checker", &[name])]));
+            assert!(faults.iter().any(|f| f.contains(&format!("mortise-checker must not depend on {name}"))), "{name}");
+        }
     }
 
     #[test]
