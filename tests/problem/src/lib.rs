@@ -25,7 +25,7 @@ use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mortise_api::requirement::Requirement;
-use mortise_api::{NodeClaim, NodePool};
+use mortise_api::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -97,12 +97,12 @@ pub struct Problem {
     /// PodTemplates, which CapacityBuffers may refer to.
     #[serde(default)]
     pub pod_templates: Vec<PodTemplate>,
-    /// NodeOverlays (`karpenter.sh/v1alpha1`) as they are.
+    /// NodeOverlays.
     #[serde(default)]
-    pub node_overlays: Vec<Value>,
-    /// CapacityBuffers (`autoscaling.x-k8s.io/v1beta1`) as they are.
+    pub node_overlays: Vec<NodeOverlay>,
+    /// CapacityBuffers.
     #[serde(default)]
-    pub capacity_buffers: Vec<Value>,
+    pub capacity_buffers: Vec<CapacityBuffer>,
     /// ResourceClaims.
     #[serde(default)]
     pub resource_claims: Vec<ResourceClaim>,

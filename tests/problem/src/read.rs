@@ -53,7 +53,7 @@ fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
 /// `apiVersion` and `kind` of custom resources are fixed by their type, which has no fields for them.
 fn is_type_of_custom_resource(path: &str) -> bool {
     let parts: Vec<&str> = path.split('.').collect();
-    matches!(parts[..], ["nodePools" | "nodeClaims", _, "apiVersion" | "kind"])
+    matches!(parts[..], ["nodePools" | "nodeClaims" | "nodeOverlays" | "capacityBuffers", _, "apiVersion" | "kind"])
 }
 
 #[cfg(test)]
@@ -76,6 +76,10 @@ mod tests {
                 "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
                 "requirements": []
             }}}
+        }],
+        "nodeOverlays": [{
+            "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": "dear"},
+            "spec": {"requirements": [], "price": "1"}
         }],
         "pods": [{
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"},

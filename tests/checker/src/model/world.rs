@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use mortise_problem::api::NodePool;
+use mortise_problem::api::labels::{is_well_known, normalize};
+use mortise_problem::api::requirement::{Operator, Requirement};
 use mortise_problem::k8s_openapi::api::apps::v1::DaemonSet;
 use mortise_problem::k8s_openapi::api::core::v1::{Pod, Taint};
 use mortise_problem::{Answer, Claim, Problem};
@@ -85,12 +87,19 @@ pub(crate) fn pool_taints(pool: &NodePool) -> Vec<Taint> {
     pool.spec.template.spec.taints.iter().map(Taint::from).collect()
 }
 
+/// What a claim's requirements and its own labels say together. What the cloud labels by itself is not the claim's to say.
+pub(crate) fn claim_requirements(claim: &Claim) -> Vec<Requirement> {
+    let own = claim.labels.iter().filter(|(key, _)| !is_well_known(normalize(key)));
+    let own = own.map(|(key, value)| Requirement::new(key, Operator::In, [value.as_str()]));
+    claim.requirements.iter().cloned().chain(own).collect()
+}
+
 fn claimed<'a>(problem: &'a Problem, index: usize, claim: &Claim) -> Place<'a> {
     let name = format!("claim {index}");
     let node_pool = pool(problem, &claim.node_pool);
     let mut all = Vec::new();
     for instance_type in claim.instance_types.iter().filter_map(|name| instance_type(problem, name)) {
-        let ways = node_pool.map(|p| machines(p, &claim.requirements, instance_type, &name)).unwrap_or_default();
+        let ways = node_pool.map(|p| machines(p, &claim_requirements(claim), instance_type, &name)).unwrap_or_default();
         // A reservation is drawn on by those who hold it. A type that can be had no other way is judged all the same.
         let held = |m: &Machine<'_>| {
             let id = m.made_from.and_then(|(_, offering)| reservation(offering));

@@ -18,6 +18,9 @@ use crate::violation::{Fault, Findings, Rule, Violation, exceeds};
 
 pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
     let mut found = Findings::of(Rule::Accounting);
+    if let Some(error) = &world.answer.error {
+        found.add(None, None, Fault::Missing(format!("there is no answer: {error}")));
+    }
     let mut times: BTreeMap<&str, usize> = BTreeMap::new();
     let placed = world.answer.claims.iter().flat_map(|claim| &claim.pods);
     for key in placed.chain(world.answer.existing.iter().flat_map(|existing| &existing.pods)) {
@@ -93,9 +96,8 @@ fn check_places(world: &World<'_>, found: &mut Findings) {
 /// A pod that stands for room that a CapacityBuffer keeps free.
 fn is_buffer(problem: &Problem, key: &str) -> bool {
     problem.capacity_buffers.iter().any(|buffer| {
-        let text = |field: &str| buffer["metadata"][field].as_str();
-        let prefix =
-            format!("{}/capacity-buffer-{}-", text("namespace").unwrap_or("default"), text("name").unwrap_or_default());
+        let namespace = buffer.metadata.namespace.as_deref().unwrap_or("default");
+        let prefix = format!("{namespace}/capacity-buffer-{}-", buffer.metadata.name.as_deref().unwrap_or_default());
         key.strip_prefix(&prefix).is_some_and(|number| number.parse::<u32>().is_ok())
     })
 }
@@ -117,4 +119,60 @@ fn must_move(world: &World<'_>, p: &Pod) -> bool {
                 && selects(budget.spec.as_ref().and_then(|spec| spec.selector.as_ref()), &pod::labels(p))
         });
     !gone && (pod::is_pending(p) || is_leaving(world, p) && !held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::cases::{Case, claim, node_json};
+    use serde_json::json;
+
+    #[test]
+    fn each_pod_is_placed_once_or_has_an_error() {
+        let case = Case::new().pending("p", json!({}));
+        let one = || claim("default", &["c-4x"], &["p"]);
+        assert!(case.judged(check, json!({"claims": [one()]})).is_empty());
+        assert!(case.judged(check, json!({"errors": {"default/p": "no"}})).is_empty());
+        let twice = case.judged(check, json!({"claims": [one(), one()]}));
+        assert_eq!(twice, ["Accounting: default/p: times placed: 2 of at most 1"]);
+        assert_eq!(case.judged(check, json!({})).len(), 1);
+        assert_eq!(case.judged(check, json!({"claims": [one()], "errors": {"default/p": "no"}})).len(), 1);
+        assert_eq!(case.judged(check, json!({"claims": [claim("default", &["c-4x"], &["q"])]})).len(), 2);
+    }
+
+    #[test]
+    fn only_pods_that_wait_are_moved() {
+        let case = Case::new().node(node_json("n", "zone-1")).bound("p", "n", json!({}));
+        assert_eq!(case.judged(check, json!({"claims": [claim("default", &["c-4x"], &["p"])]})).len(), 1);
+    }
+
+    #[test]
+    fn pods_of_a_node_that_goes_away_move_unless_they_are_held() {
+        let mut case = Case::new().node(node_json("n", "zone-1")).bound("p", "n", json!({}));
+        case.problem["nodes"][0]["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(case.judged(check, json!({})).len(), 1);
+        assert!(case.judged(check, json!({"claims": [claim("default", &["c-4x"], &["p"])]})).is_empty());
+        case.problem["pods"][0]["metadata"]["annotations"] = json!({"karpenter.sh/do-not-disrupt": "true"});
+        assert!(case.judged(check, json!({})).is_empty());
+    }
+
+    #[test]
+    fn room_kept_by_a_buffer_is_known_by_its_name() {
+        let mut case = Case::new();
+        case.problem["capacityBuffers"] =
+            json!([{"metadata": {"name": "spare", "namespace": "default"}, "spec": {"replicas": 1}}]);
+        let answer = |pod: &str| json!({"claims": [claim("default", &["c-4x"], &[pod])]});
+        assert!(case.judged(check, answer("capacity-buffer-spare-0")).is_empty());
+        assert_eq!(case.judged(check, answer("capacity-buffer-other-0")).len(), 1);
+    }
+
+    #[test]
+    fn places_exist_and_take_pods() {
+        let mut case = Case::new().pending("p", json!({}));
+        let on = |pool: &str| json!({"claims": [claim(pool, &["c-4x"], &["p"])]});
+        assert_eq!(case.judged(check, on("other")).len(), 1);
+        assert_eq!(case.judged(check, json!({"existing": [{"node": "m", "pods": ["default/p"]}]})).len(), 1);
+        case.problem["nodePools"][0]["spec"]["replicas"] = json!(1);
+        assert_eq!(case.judged(check, on("default")).len(), 1);
+    }
 }

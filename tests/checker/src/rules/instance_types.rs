@@ -12,7 +12,7 @@ use mortise_problem::api::labels::{INSTANCE_TYPE, is_well_known, normalize};
 
 use crate::model::machine::{admitted, instance_type, machines, pool, template_labels};
 use crate::model::values::{Labels, narrow};
-use crate::model::world::World;
+use crate::model::world::{World, claim_requirements};
 use crate::violation::{Fault, Findings, Rule, Violation};
 
 pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
@@ -37,7 +37,7 @@ pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
                 let fault = format!("NodePool {} is not offered instance type {type_name}", claim.node_pool);
                 found.add(None, Some(&name), Fault::Conflict(fault));
             }
-            if machines(pool, &claim.requirements, instance_type, &name).is_empty() {
+            if machines(pool, &claim_requirements(claim), instance_type, &name).is_empty() {
                 let fault = format!("instance type {type_name} has no available offering within the requirements");
                 found.add(None, Some(&name), Fault::Missing(fault));
             }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::machine::{instance_type, machines, pool, reservation};
-use crate::model::world::World;
+use crate::model::world::{World, claim_requirements};
 use crate::violation::{Fault, Findings, Rule, Violation, exceeds};
 
 pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
@@ -15,7 +15,7 @@ pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
         let name = format!("claim {index}");
         let Some(pool) = pool(world.problem, &claim.node_pool) else { continue };
         let kinds = claim.instance_types.iter().filter_map(|name| instance_type(world.problem, name));
-        let ways: Vec<_> = kinds.flat_map(|kind| machines(pool, &claim.requirements, kind, &name)).collect();
+        let ways: Vec<_> = kinds.flat_map(|kind| machines(pool, &claim_requirements(claim), kind, &name)).collect();
         let drawn: Vec<Option<&str>> =
             ways.iter().filter_map(|m| m.made_from).map(|(_, offering)| reservation(offering)).collect();
         for (position, id) in claim.reservations.iter().enumerate() {
