@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,10 +29,7 @@ func benchmarkCluster() *Problem {
 		corev1.ResourceCPU:    resource.MustParse("10000000"),
 		corev1.ResourceMemory: resource.MustParse("10000000Gi"),
 	}
-	pool.StatusConditions().SetTrue("Ready")
-	for i := range pool.Status.Conditions {
-		pool.Status.Conditions[i].LastTransitionTime = metav1.NewTime(began)
-	}
+	pool.Status.Conditions = conditions(status.ConditionReady)
 	problem := &Problem{
 		Now: began,
 		Options: Options{
@@ -143,12 +141,9 @@ func (p *Problem) addNodes(d *draws, nodes, running int) {
 		claim.Status.NodeName = name
 		claim.Status.Capacity = it.Capacity
 		claim.Status.Allocatable = allocatable
-		for _, condition := range []string{karpv1.ConditionTypeLaunched, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized} {
-			claim.StatusConditions().SetTrue(condition)
-		}
-		for j := range claim.Status.Conditions {
-			claim.Status.Conditions[j].LastTransitionTime = metav1.NewTime(began)
-		}
+		claim.Status.Conditions = conditions(
+			karpv1.ConditionTypeLaunched, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized, status.ConditionReady,
+		)
 		p.Nodes = append(p.Nodes, node)
 		p.NodeClaims = append(p.NodeClaims, claim)
 	}
@@ -157,4 +152,13 @@ func (p *Problem) addNodes(d *draws, nodes, running int) {
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning}
 		p.Pods = append(p.Pods, pod)
 	}
+}
+
+// conditions are true since the problem's beginning.
+func conditions(types ...string) []status.Condition {
+	var all []status.Condition
+	for _, t := range types {
+		all = append(all, status.Condition{Type: t, Status: metav1.ConditionTrue, Reason: t, LastTransitionTime: metav1.NewTime(began)})
+	}
+	return all
 }

@@ -151,8 +151,8 @@ func (p *Problem) check() error {
 	uids := map[string]string{}
 	for i := range p.Pods {
 		pod := &p.Pods[i]
-		if pod.UID == "" || pod.Namespace == "" || pod.Name == "" {
-			return fmt.Errorf("pods[%d]: namespace %q, name %q and uid %q must be set", i, pod.Namespace, pod.Name, pod.UID)
+		if pod.UID == "" {
+			return fmt.Errorf("pods[%d]: %s has no uid", i, pod.Name)
 		}
 		if other, taken := uids[string(pod.UID)]; taken {
 			return fmt.Errorf("pods[%d]: %s has the uid of %s", i, pod.Name, other)

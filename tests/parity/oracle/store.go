@@ -7,6 +7,8 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 )
 
 var errReadOnly = errors.New("the problem is read only")
@@ -42,6 +45,9 @@ func newStore() *store { return &store{kinds: map[reflect.Type]*kind{}} }
 func (s *store) add(obj client.Object) error {
 	of := s.kindOf(reflect.TypeOf(obj))
 	key := client.ObjectKeyFromObject(obj)
+	if key.Name == "" || (key.Namespace == "") != isClusterWide(obj) {
+		return fmt.Errorf("%s %q: a name, and a namespace if and only if its kind has one", of.resource.Resource, key)
+	}
 	if _, taken := of.byName[key]; taken {
 		return fmt.Errorf("%s %s is there twice", of.resource.Resource, key)
 	}
@@ -55,6 +61,18 @@ func (s *store) add(obj client.Object) error {
 		of.byField[field][value] = append(of.byField[field][value], obj)
 	}
 	return nil
+}
+
+// isClusterWide tells kinds without namespaces.
+func isClusterWide(obj client.Object) bool {
+	switch obj.(type) {
+	case *corev1.Namespace, *corev1.Node, *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode,
+		*resourcev1.DeviceClass, *resourcev1.ResourceSlice,
+		*karpv1.NodePool, *karpv1.NodeClaim, *v1alpha1.NodeOverlay, *EC2NodeClass:
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *store) kindOf(typ reflect.Type) *kind {
@@ -91,6 +109,10 @@ func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	of, ok := s.kinds[reflect.TypeOf(into)]
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: reflect.TypeOf(into).Elem().Name()}, key.String())
+	}
+	// Karpenter asks for some of these with the namespace of a pod, which the API server does not mind.
+	if isClusterWide(into) {
+		key.Namespace = ""
 	}
 	found, ok := of.byName[key]
 	if !ok {

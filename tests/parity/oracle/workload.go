@@ -22,7 +22,8 @@ var mixes = map[string]func(*draws, int) []corev1.Pod{
 	"preference": preference,
 	// Workloads of 20, each spread by two keys, or by one with the other as a preference.
 	"topology": topologyHeavy,
-	// Workloads of 10: together in a zone and apart by node, together on a node, or followers of another workload.
+	// Workloads of 10: together in a zone and apart by node, together in a market and apart from the nodes of the workload
+	// before, or followers of another one's zone.
 	"affinity": affinityHeavy,
 	// No two pods request the same, nor have the same labels; a fifth each is spread by zone and by hostname.
 	"shapes": shapes,
@@ -202,7 +203,9 @@ func affinityHeavy(d *draws, count int) []corev1.Pod {
 			affinity = together(term(corev1.LabelTopologyZone, labels))
 			affinity.PodAntiAffinity = apart(term(corev1.LabelHostname, labels))
 		case 2:
-			affinity = together(term(corev1.LabelHostname, labels))
+			before := map[string]string{"app": fmt.Sprintf("w-%d", workload-1)}
+			affinity = together(term("karpenter.sh/capacity-type", labels))
+			affinity.PodAntiAffinity = apart(term(corev1.LabelHostname, before))
 		default:
 			// Three before, there is a workload that is together in a zone.
 			leader := map[string]string{"app": fmt.Sprintf("w-%d", workload-3)}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers/capacitybuffer"
@@ -77,6 +80,8 @@ func newWorld(problem *Problem, workers int) (*world, error) {
 		}
 	}
 	virtual := virtualpods.NewVirtualPodCache(objects)
+	// The first read fills it by the status that buffers have, which is the problem's; what follows works it out.
+	virtual.GetAll(ctx)
 	buffers := capacitybuffer.NewController(objects, noTrigger{}, virtual)
 	for i := range problem.CapacityBuffers {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&problem.CapacityBuffers[i])}
@@ -173,7 +178,7 @@ func (p *Problem) store() (*store, error) {
 	class.Name = "default"
 	return objects, errors.Join(
 		objects.add(class),
-		addAll(objects, p.NodePools),
+		addAll(objects, readyPools(p.NodePools)),
 		addAll(objects, p.NodeClaims),
 		addAll(objects, p.Nodes),
 		addAll(objects, p.Pods),
@@ -197,6 +202,23 @@ func (p *Problem) store() (*store, error) {
 		addAll(objects, p.DeviceClasses),
 		addAll(objects, p.ResourceSlices),
 	)
+}
+
+// readyPools are the NodePools with the conditions that Ready is made of, except where a NodePool says that it is not.
+func readyPools(pools []karpv1.NodePool) []karpv1.NodePool {
+	ready := make([]karpv1.NodePool, len(pools))
+	for i := range pools {
+		pools[i].DeepCopyInto(&ready[i])
+		if slices.ContainsFunc(pools[i].Status.Conditions, func(c status.Condition) bool {
+			return c.Type == status.ConditionReady && !c.IsTrue()
+		}) {
+			continue
+		}
+		conditions := ready[i].StatusConditions()
+		conditions.SetTrue(karpv1.ConditionTypeValidationSucceeded)
+		conditions.SetTrue(karpv1.ConditionTypeNodeClassReady)
+	}
+	return ready
 }
 
 // addAll stores a list.
