@@ -13,6 +13,8 @@
 
 mod cost;
 mod model;
+#[cfg(test)]
+mod plans;
 mod rules;
 mod search;
 mod violation;
