@@ -8,7 +8,7 @@
 //! value. Preferences (ScheduleAnyway, preferred affinity, PreferNoSchedule) never make an answer wrong.
 //!
 //! Not judged: which device a ResourceClaim gets (a pod with ResourceClaims placed with `ignoreDRARequests` is wrong),
-//! NodeOverlays, and how many pods a CapacityBuffer stands for.
+//! NodeOverlays, and default topology spread.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop"))]
 
 mod cost;
@@ -27,5 +27,6 @@ use mortise_problem::{Answer, Problem};
 
 /// Everything that is wrong with an answer, rule by rule. Empty means right.
 pub fn check(problem: &Problem, answer: &Answer) -> Vec<Violation> {
-    rules::check(&model::world::World::new(problem, answer))
+    let problem = model::buffers::with_buffers(problem);
+    rules::check(&model::world::World::new(&problem, answer))
 }

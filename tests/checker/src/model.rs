@@ -1,5 +1,6 @@
 //! What the rules judge: pods, and the places that they are put on.
 
+pub(crate) mod buffers;
 pub(crate) mod launch;
 pub(crate) mod machine;
 pub(crate) mod place;

@@ -7,7 +7,7 @@ use mortise_problem::api::requirement::{Operator, Requirement};
 use mortise_problem::k8s_openapi::api::core::v1::Pod;
 use mortise_problem::{Answer, Claim, Existing, Problem};
 
-use crate::check;
+use crate::model::buffers::with_buffers;
 use crate::model::machine::{is_usable, pool_name, reservation};
 use crate::model::pod::{affinity_terms, asks_for_devices};
 use crate::model::selector::term_matches;
@@ -36,8 +36,10 @@ pub enum Where {
 /// place is one if nothing is wrong with the answer that was not wrong before. `None` = there is none, or it cannot be
 /// judged (no such pod; it asks for ResourceClaims).
 pub fn can_place(problem: &Problem, answer: &Answer, pod: &str) -> Option<Where> {
+    let problem = &with_buffers(problem);
     let mut without = answer.clone();
     without.errors.remove(pod);
+    without.unplaced_buffers.retain(|buffer| buffer != pod);
     let world = World::new(problem, &without);
     let found = *world.pods.get(pod).filter(|pod| !asks_for_devices(pod))?;
     let mut before = rules::check(&world);
@@ -57,7 +59,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn is_right(&self, answer: &Answer) -> bool {
-        check(self.problem, answer).iter().all(|violation| self.before.contains(violation))
+        rules::check(&World::new(self.problem, answer)).iter().all(|violation| self.before.contains(violation))
     }
 
     fn nodes(&self) -> Option<Where> {

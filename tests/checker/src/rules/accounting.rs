@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mortise_problem::Problem;
 use mortise_problem::api::annotations::DO_NOT_DISRUPT;
 use mortise_problem::k8s_openapi::api::core::v1::Pod;
 
@@ -34,7 +33,6 @@ pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
             found.add(Some(key), None, Fault::Conflict("it is placed and has an error".into()));
         }
         match world.pods.get(*key) {
-            None if is_buffer(world.problem, key) => {}
             None => found.add(Some(key), None, Fault::Missing("there is no such pod".into())),
             Some(p) if !may_move(world, p) => {
                 found.add(Some(key), None, Fault::Conflict("it is placed but does not wait for a node".into()));
@@ -45,15 +43,18 @@ pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
             Some(_) => {}
         }
     }
+    let unplaced = &world.answer.unplaced_buffers;
     for (key, p) in &world.pods {
-        if must_move(world, p) && !times.contains_key(key.as_str()) && !world.answer.errors.contains_key(key) {
+        let explained = world.answer.errors.contains_key(key) || unplaced.contains(key);
+        if must_move(world, p) && !times.contains_key(key.as_str()) && !explained {
             found.add(Some(key), None, Fault::Missing("it is neither placed nor has it an error".into()));
         }
     }
-    for key in world.answer.errors.keys().filter(|key| !world.pods.contains_key(*key)) {
-        if !is_buffer(world.problem, key) {
-            found.add(Some(key), None, Fault::Missing("it has an error, and there is no such pod".into()));
-        }
+    for key in world.answer.errors.keys().chain(unplaced).filter(|key| !world.pods.contains_key(*key)) {
+        found.add(Some(key), None, Fault::Missing("it has an error, and there is no such pod".into()));
+    }
+    for key in unplaced.iter().filter(|key| times.contains_key(key.as_str())) {
+        found.add(Some(key), None, Fault::Conflict("it is placed and listed as not placed".into()));
     }
     check_places(world, &mut found);
     found.all
@@ -93,15 +94,6 @@ fn check_places(world: &World<'_>, found: &mut Findings) {
     }
 }
 
-/// A pod that stands for room that a CapacityBuffer keeps free.
-fn is_buffer(problem: &Problem, key: &str) -> bool {
-    problem.capacity_buffers.iter().any(|buffer| {
-        let namespace = buffer.metadata.namespace.as_deref().unwrap_or("default");
-        let prefix = format!("{namespace}/capacity-buffer-{}-", buffer.metadata.name.as_deref().unwrap_or_default());
-        key.strip_prefix(&prefix).is_some_and(|number| number.parse::<u32>().is_ok())
-    })
-}
-
 fn is_leaving(world: &World<'_>, p: &Pod) -> bool {
     let going = world.places.iter().filter(|place| place.going && place.node_name.is_some());
     leaves(p) && going.into_iter().any(|place| place.node_name.as_deref() == pod::node(p))
@@ -124,6 +116,7 @@ fn must_move(world: &World<'_>, p: &Pod) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::buffers::with_buffers;
     use crate::rules::cases::{Case, claim, node_json};
     use serde_json::json;
 
@@ -157,13 +150,20 @@ mod tests {
     }
 
     #[test]
-    fn room_kept_by_a_buffer_is_known_by_its_name() {
+    fn pods_of_buffers_are_placed_or_listed() {
         let mut case = Case::new();
-        case.problem["capacityBuffers"] =
-            json!([{"metadata": {"name": "spare", "namespace": "default"}, "spec": {"replicas": 1}}]);
-        let answer = |pod: &str| json!({"claims": [claim("default", &["c-4x"], &[pod])]});
-        assert!(case.judged(check, answer("capacity-buffer-spare-0")).is_empty());
-        assert_eq!(case.judged(check, answer("capacity-buffer-other-0")).len(), 1);
+        case.problem["podTemplates"] = json!([{"metadata": {"name": "one", "namespace": "default"}, "template": {
+            "spec": {"containers": [{"name": "c"}]}}}]);
+        case.problem["capacityBuffers"] = json!([{"metadata": {"name": "spare", "namespace": "default"}, "spec": {
+            "podTemplateRef": {"name": "one"}, "replicas": 1}}]);
+        case.problem = serde_json::to_value(with_buffers(&case.problem())).unwrap();
+        let placed = json!({"claims": [claim("default", &["c-4x"], &["capacity-buffer-spare-1"])]});
+        assert!(case.judged(check, placed.clone()).is_empty());
+        assert!(case.judged(check, json!({"unplacedBuffers": ["default/capacity-buffer-spare-1"]})).is_empty());
+        assert_eq!(case.judged(check, json!({})).len(), 1);
+        let mut both = placed;
+        both["unplacedBuffers"] = json!(["default/capacity-buffer-spare-1"]);
+        assert_eq!(case.judged(check, both).len(), 1);
     }
 
     #[test]
