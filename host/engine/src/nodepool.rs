@@ -40,6 +40,8 @@ pub struct NodePool {
     pub disruption: Disruption,
     /// `spec.replicas` is set: it gets no NodeClaims for pods and takes no part in emptiness.
     pub is_static: bool,
+    /// `spec.replicas`: nodes that a static NodePool keeps.
+    pub replicas: Option<u32>,
     /// Why it cannot be used now (not ready, deleting, static, class broken, a field not acted on yet); empty = usable.
     pub unusable: Vec<Arc<str>>,
 }

@@ -250,6 +250,24 @@ impl Values {
     }
 }
 
+/// A label value that satisfies a requirement on a key that nothing else defines: the first of a set, else the smallest
+/// integer that is within the bounds and not excluded. `None` when the key may be absent or nothing satisfies it.
+pub(crate) fn any_value(values: &Values) -> Option<Arc<str>> {
+    if !values.present {
+        return None;
+    }
+    if !values.complement {
+        return values.values.first().cloned();
+    }
+    // Negative numbers are no label values.
+    let from = values.gte.unwrap_or(0).max(0);
+    // Of so many candidates one is not excluded.
+    let last = from.saturating_add(i64::try_from(values.values.len()).unwrap_or(i64::MAX));
+    (from..=last.min(values.lte.unwrap_or(i64::MAX)))
+        .map(|number| Arc::from(number.to_string()))
+        .find(|value: &Arc<str>| values.has(value))
+}
+
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Longer lists are cut, with the number of values left out.

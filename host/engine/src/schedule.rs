@@ -31,10 +31,11 @@ mod reason;
 mod relax;
 mod round;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod unplaced;
 
 pub(crate) use existing::PoolsByName;
+pub(crate) use pool::node_class_label;
 pub(crate) use prepare::{sorted_pools, views};
 pub(crate) use reason::{by_policy, requirement as requirement_blocker};
 pub(crate) use round::{begin_tables, offering_of, round_of};

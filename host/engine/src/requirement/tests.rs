@@ -116,3 +116,23 @@ fn long_lists_are_cut_in_messages() {
     let shown = Values::new(&Requirement::new("k", In, &many)).to_string();
     assert_eq!(shown, "In [0, 1, 2, 3, 4 and 4 more]");
 }
+
+#[test]
+fn a_value_is_made_up_only_where_one_is_needed_and_never_an_excluded_one() {
+    let value = |requirements: &[(Operator, &[&str])]| {
+        let list: Vec<Requirement> =
+            requirements.iter().map(|(operator, values)| Requirement::new("k", *operator, values.iter())).collect();
+        any_value(Requirements::new(&list).get("k").unwrap()).map(|value| value.to_string())
+    };
+    let exists: (Operator, &[&str]) = (Operator::Exists, &[]);
+    assert_eq!(value(&[(Operator::In, &["b", "a"])]).as_deref(), Some("a"));
+    assert_eq!(value(&[exists]).as_deref(), Some("0"));
+    assert_eq!(value(&[exists, (Operator::NotIn, &["0", "2"])]).as_deref(), Some("1"));
+    assert_eq!(value(&[(Operator::Gt, &["7"]), (Operator::NotIn, &["8"])]).as_deref(), Some("9"));
+    assert_eq!(value(&[(Operator::Gte, &["3"]), (Operator::Lte, &["4"]), (Operator::NotIn, &["3", "4"])]), None);
+    // Bounds at the ends of the range do not panic and never leave it.
+    assert_eq!(value(&[(Operator::Lt, &["0"])]), None);
+    assert_eq!(value(&[(Operator::Gte, &["9223372036854775807"])]).as_deref(), Some("9223372036854775807"));
+    assert_eq!(value(&[(Operator::NotIn, &["x"])]), None);
+    assert_eq!(value(&[(Operator::DoesNotExist, &[])]), None);
+}

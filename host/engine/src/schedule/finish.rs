@@ -13,9 +13,9 @@ use crate::explain::Blocker;
 use crate::pod::PodKey;
 use crate::policy::{Claims, Groups, PolicyRound, Round, Tables, filter_claims, score_claims};
 use crate::rank::{Ranked, choice, rank, types_in_order};
-use crate::requirement::{Requirement, key};
+use crate::requirement::{Requirement, any_value, key};
 use crate::snapshot::Options;
-use crate::symbol::{Bits, SymbolSet, Symbols, ValueSet, id_of};
+use crate::symbol::{Bits, SymbolSet, Symbols, ValueSet};
 
 /// Annotation that says whether minValues were lowered.
 const MIN_VALUES_RELAXED: &str = "karpenter.sh/nodeclaim-min-values-relaxed";
@@ -213,7 +213,7 @@ impl Finisher<'_, '_> {
             if around.pool.allow_undefined.contains(key) || is_restricted(&name) || &*name == key::HOSTNAME {
                 continue;
             }
-            if let Some(value) = any_value(values, key, self.symbols) {
+            if let Some(value) = any_value(&values.to_values(key, self.symbols)) {
                 labels.insert(name, value);
             }
         }
@@ -222,20 +222,4 @@ impl Finisher<'_, '_> {
         labels.insert(node_class_label(source), Arc::clone(&source.node_class.2));
         labels
     }
-}
-
-/// A value that satisfies a requirement on a custom key: the first of a set, else the smallest integer that does.
-fn any_value(values: &ValueSet, key: u32, symbols: &Symbols) -> Option<Arc<str>> {
-    let named = values.to_values(key, symbols);
-    if !named.present {
-        return None;
-    }
-    if !named.complement {
-        return named.values.first().cloned();
-    }
-    let from = named.gte.unwrap_or(0);
-    let last = from.saturating_add(i64::from(id_of(named.values.len())));
-    (from..=last.min(named.lte.unwrap_or(i64::MAX)))
-        .map(|number| Arc::from(number.to_string()))
-        .find(|value: &Arc<str>| named.has(value))
 }

@@ -76,6 +76,7 @@ pub fn nodepool(strings: &mut Strings, pool: &NodePool, refers: Refers<'_>) -> e
         catalog: refers.catalog.cloned().unwrap_or_default(),
         disruption,
         is_static: pool.is_static(),
+        replicas: pool.spec.replicas.map(|nodes| u32::try_from(nodes.max(0)).unwrap_or(u32::MAX)),
         unusable: unusable.iter().map(|reason| Arc::from(reason.as_str())).collect(),
     }
 }
