@@ -4,9 +4,11 @@
 //! decides or interprets anything: quantities stay text, labels stay as written.
 
 mod answer;
+mod expect;
 mod read;
 
 pub use answer::{Answer, Claim, Existing};
+pub use expect::{Example, Expectation, Span};
 pub use k8s_openapi;
 pub use mortise_api as api;
 pub use read::ReadError;
