@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mortise_problem::api::NodePool;
 use mortise_problem::api::labels::{
     CAPACITY_RESERVATION_ID, CAPACITY_TYPE, HOSTNAME, INITIALIZED, INSTANCE_TYPE, NODEPOOL, REGISTERED, ZONE,
-    capacity_type,
+    capacity_type, normalize,
 };
 use mortise_problem::api::requirement::Requirement;
 use mortise_problem::{InstanceType, Offering, Problem};
@@ -72,13 +72,20 @@ pub(crate) fn machines<'a>(
     }
     base.insert(HOSTNAME.into(), Values::one(hostname));
     narrow(&mut base, INSTANCE_TYPE, &Values::one(&instance_type.name));
-    for requirement in &instance_type.requirements {
-        narrow(&mut base, &requirement.key, &admitted(requirement));
-    }
     let mut all = Vec::new();
     for offering in instance_type.offerings.iter().filter(|offering| offering.available) {
         let mut labels = base.clone();
         for requirement in &offering.requirements {
+            narrow(&mut labels, &requirement.key, &admitted(requirement));
+        }
+        if reservation(offering).is_none() {
+            narrow(&mut labels, CAPACITY_RESERVATION_ID, &Values::none());
+        }
+        // What an offering says of a label is what its nodes have; the type names the values of all its offerings.
+        let of_offering = |key: &str| {
+            key == CAPACITY_RESERVATION_ID || offering.requirements.iter().any(|r| normalize(&r.key) == key)
+        };
+        for requirement in instance_type.requirements.iter().filter(|r| !of_offering(normalize(&r.key))) {
             narrow(&mut labels, &requirement.key, &admitted(requirement));
         }
         if labels.values().any(Values::is_empty) {
@@ -143,4 +150,24 @@ pub(crate) fn pool<'a>(problem: &'a Problem, name: &str) -> Option<&'a NodePool>
 /// Whether new nodes for pods may be made from it: a pool with replicas makes its own, one being deleted makes none.
 pub(crate) fn is_usable(pool: &NodePool) -> bool {
     !pool.is_static() && pool.metadata.deletion_timestamp.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::cases::{Case, reserved};
+    use serde_json::json;
+
+    #[test]
+    fn only_reserved_offerings_have_a_reservation() {
+        let mut case = reserved(Case::new(), 1);
+        let named = json!({"key": CAPACITY_RESERVATION_ID, "operator": "In", "values": ["r-1"]});
+        case.problem["instanceTypes"][0]["requirements"].as_array_mut().unwrap().push(named);
+        let problem = case.problem();
+        let ways = |requirements: &[Requirement]| {
+            machines(&problem.node_pools[0], requirements, &problem.instance_types[0], "n").len()
+        };
+        assert_eq!(ways(&[]), 3);
+        assert_eq!(ways(&[Requirement::new(CAPACITY_RESERVATION_ID, "In".into(), ["r-1"])]), 1);
+    }
 }
