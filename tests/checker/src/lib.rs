@@ -7,8 +7,8 @@
 //! claim is judged as every machine that it may turn out to be ([`check`]); a label that stays open is judged in its worst
 //! value. Preferences (ScheduleAnyway, preferred affinity, PreferNoSchedule) never make an answer wrong.
 //!
-//! Not judged: which device a ResourceClaim gets (a pod with ResourceClaims placed with `ignoreDRARequests` is wrong),
-//! NodeOverlays, and default topology spread.
+//! Not judged: which device a ResourceClaim gets (a pod with ResourceClaims placed with `ignoreDRARequests` is wrong), and
+//! NodeOverlays.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop"))]
 
 mod cost;
@@ -27,6 +27,6 @@ use mortise_problem::{Answer, Problem};
 
 /// Everything that is wrong with an answer, rule by rule. Empty means right.
 pub fn check(problem: &Problem, answer: &Answer) -> Vec<Violation> {
-    let problem = model::buffers::with_buffers(problem);
+    let problem = model::complete(problem);
     rules::check(&model::world::World::new(&problem, answer))
 }

@@ -7,7 +7,7 @@ use mortise_problem::api::requirement::{Operator, Requirement};
 use mortise_problem::k8s_openapi::api::core::v1::Pod;
 use mortise_problem::{Answer, Claim, Existing, Problem};
 
-use crate::model::buffers::with_buffers;
+use crate::model::complete;
 use crate::model::machine::{is_usable, pool_name, reservation};
 use crate::model::pod::{affinity_terms, asks_for_devices};
 use crate::model::selector::term_matches;
@@ -36,7 +36,7 @@ pub enum Where {
 /// place is one if nothing is wrong with the answer that was not wrong before. `None` = there is none, or it cannot be
 /// judged (no such pod; it asks for ResourceClaims).
 pub fn can_place(problem: &Problem, answer: &Answer, pod: &str) -> Option<Where> {
-    let problem = &with_buffers(problem);
+    let problem = &complete(problem);
     let mut without = answer.clone();
     without.errors.remove(pod);
     without.unplaced_buffers.retain(|buffer| buffer != pod);

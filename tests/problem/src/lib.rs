@@ -29,7 +29,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mortise_api::requirement::Requirement;
 use mortise_api::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+pub use serde_json::Value;
 
 /// One scheduling problem: the cluster, what the cloud offers, and the pods. Lists that are left out are empty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
