@@ -49,8 +49,8 @@ fn selector(problem: &Problem, pod: &Pod) -> Option<LabelSelector> {
             all.match_labels.get_or_insert_default().extend(selector);
         }
     }
-    let owners = pod.metadata.owner_references.iter().flatten();
-    if let Some(owner) = owners.filter(|owner| owner.controller == Some(true)).last() {
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    if let Some(owner) = owners.find(|owner| owner.controller == Some(true)) {
         let (labels, selector) = of_controller(problem, owner, &here);
         all.match_labels.get_or_insert_default().extend(labels);
         if let Some(selector) = selector {
