@@ -1,5 +1,6 @@
 //! A claim is a narrowing of its pool, and each of its instance types can be had: it exists, is offered to the pool,
-//! agrees with the claim's requirements, and has an available offering that agrees with them.
+//! agrees with the claim's requirements, and has an available offering that agrees with them. (A claim that holds a
+//! reservation may keep types beside those reserved, as long as one can be had.)
 //!
 //! A claim may add requirements on labels that instance types define. On another label that its pool does not set it may
 //! only exclude values: no node would ever carry the label.
@@ -8,7 +9,8 @@ use std::collections::BTreeSet;
 
 use mortise_problem::Claim;
 use mortise_problem::api::NodePool;
-use mortise_problem::api::labels::{INSTANCE_TYPE, is_well_known, normalize};
+use mortise_problem::api::labels::{CAPACITY_RESERVATION_ID, CAPACITY_TYPE, INSTANCE_TYPE, is_well_known, normalize};
+use mortise_problem::api::requirement::Requirement;
 
 use crate::model::machine::{admitted, instance_type, machines, pool, template_labels};
 use crate::model::values::{Labels, narrow};
@@ -24,6 +26,12 @@ pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
         if claim.instance_types.is_empty() {
             found.add(None, Some(&name), Fault::Missing("it has no instance type".into()));
         }
+        let kinds = claim.instance_types.iter().filter_map(|name| instance_type(world.problem, name));
+        let requirements = claim_requirements(claim);
+        if kinds.into_iter().all(|kind| machines(pool, &requirements, kind, &name).is_empty()) {
+            let fault = "none of its instance types has an available offering within the requirements";
+            found.add(None, Some(&name), Fault::Missing(fault.into()));
+        }
         let mut seen = BTreeSet::new();
         for type_name in &claim.instance_types {
             if !seen.insert(type_name) {
@@ -37,13 +45,19 @@ pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
                 let fault = format!("NodePool {} is not offered instance type {type_name}", claim.node_pool);
                 found.add(None, Some(&name), Fault::Conflict(fault));
             }
-            if machines(pool, &claim_requirements(claim), instance_type, &name).is_empty() {
+            if machines(pool, &before_reserving(claim), instance_type, &name).is_empty() {
                 let fault = format!("instance type {type_name} has no available offering within the requirements");
                 found.add(None, Some(&name), Fault::Missing(fault));
             }
         }
     }
     found.all
+}
+
+/// What a claim requires but for what holding a reservation adds: the types beside those reserved stay on its list.
+fn before_reserving(claim: &Claim) -> Vec<Requirement> {
+    let added = |key: &str| !claim.reservations.is_empty() && [CAPACITY_TYPE, CAPACITY_RESERVATION_ID].contains(&key);
+    claim_requirements(claim).into_iter().filter(|requirement| !added(&requirement.key)).collect()
 }
 
 fn check_narrowing(world: &World<'_>, name: &str, claim: &Claim, pool: &NodePool, found: &mut Findings) {
@@ -86,7 +100,7 @@ fn is_defined(world: &World<'_>, key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::cases::{Case, claim, pool_json};
+    use crate::rules::cases::{Case, claim, pool_json, reserved};
     use serde_json::json;
 
     #[test]
@@ -100,6 +114,19 @@ mod tests {
             assert_eq!(case.judged(check, json!({"claims": [claim]})).is_empty(), right, "{zones}");
         }
         assert!(!case.judged(check, json!({"claims": [claim("default", &["c-4x"], &["p"])]})).is_empty());
+    }
+
+    #[test]
+    fn a_claim_that_holds_a_reservation_keeps_other_types_beside() {
+        let case = reserved(Case::new(), 1).pending("p", json!({}));
+        let mut claim = claim("default", &["c-4x", "c-8x"], &["p"]);
+        claim["requirements"] =
+            json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]}]);
+        assert!(!case.judged(check, json!({"claims": [claim]})).is_empty());
+        claim["reservations"] = json!(["r-1"]);
+        assert!(case.judged(check, json!({"claims": [claim]})).is_empty());
+        claim["instanceTypes"] = json!(["c-8x"]);
+        assert_eq!(case.judged(check, json!({"claims": [claim]})).len(), 1);
     }
 
     #[test]
