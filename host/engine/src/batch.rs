@@ -1,10 +1,11 @@
 //! Folds pods into groups of equal needs and puts them in the order in which they are placed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::pod::{PodKey, PodShape, Term};
+use crate::pod::{PodKey, PodShape, PodTerm, Spread, Term};
 use crate::quantity::Resources;
+use crate::schedule::selector_keys;
 use crate::taint::Toleration;
 
 /// Pods to place, folded.
@@ -27,25 +28,41 @@ pub(crate) struct Queued<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// `label_keys`: pod labels that tell groups apart; others play no part in placing.
+    /// `label_keys`: pod labels that tell groups apart, besides those that selectors of these pods look at; others play
+    /// no part in placing.
     ///
     /// Order: CPU request descending, memory request descending, oldest first, UID. A pod seen twice counts once.
-    pub(crate) fn new(pods: impl Iterator<Item = (&'a PodKey, &'a Arc<PodShape>, i64)>, label_keys: &[String]) -> Self {
+    pub(crate) fn new(
+        pods: impl Iterator<Item = (&'a PodKey, &'a Arc<PodShape>, i64)>,
+        mut label_keys: BTreeSet<&'a str>,
+    ) -> Self {
         // By address first: the edge interns shapes, so most pods cost one look-up and no comparison of content.
         let mut by_address: HashMap<*const PodShape, u32> = HashMap::new();
-        let mut by_content: BTreeMap<Needs<'a>, u32> = BTreeMap::new();
-        let mut shapes: Vec<&'a Arc<PodShape>> = Vec::new();
+        let mut addresses: Vec<&'a Arc<PodShape>> = Vec::new();
         let mut queue: Vec<Queued<'a>> = pods
             .map(|(key, shape, created_unix_ms)| {
                 let group = *by_address.entry(Arc::as_ptr(shape)).or_insert_with(|| {
-                    *by_content.entry(Needs::new(shape, label_keys)).or_insert_with(|| {
-                        shapes.push(shape);
-                        crate::symbol::id_of(shapes.len() - 1)
-                    })
+                    addresses.push(shape);
+                    crate::symbol::id_of(addresses.len() - 1)
                 });
                 Queued { key, group, created_unix_ms }
             })
             .collect();
+        label_keys.extend(addresses.iter().flat_map(|shape| selector_keys(shape)).map(|key| &**key));
+        let mut by_content: BTreeMap<Needs<'a>, u32> = BTreeMap::new();
+        let mut shapes: Vec<&'a Arc<PodShape>> = Vec::new();
+        let content: Vec<u32> = addresses
+            .into_iter()
+            .map(|shape| {
+                *by_content.entry(Needs::new(shape, &label_keys)).or_insert_with(|| {
+                    shapes.push(shape);
+                    crate::symbol::id_of(shapes.len() - 1)
+                })
+            })
+            .collect();
+        for queued in &mut queue {
+            queued.group = content.get(queued.group as usize).copied().unwrap_or(u32::MAX);
+        }
         let size = |group: u32| {
             let requests = shapes.get(group as usize).map(|shape| &shape.requests);
             requests.map_or((0, 0), |requests| (requests.cpu_milli, requests.memory))
@@ -103,11 +120,15 @@ struct Needs<'a> {
     tolerations: &'a [Toleration],
     volume_alternatives: &'a [Term],
     unsupported: &'a [Arc<str>],
+    about_others: AboutOthers<'a>,
     labels: Vec<(&'a Arc<str>, &'a Arc<str>)>,
 }
 
+/// Constraints that look at other pods: spreads, required and preferred affinity, required and preferred anti-affinity.
+type AboutOthers<'a> = (&'a [Spread], &'a [PodTerm], &'a [(i32, PodTerm)], &'a [PodTerm], &'a [(i32, PodTerm)]);
+
 impl<'a> Needs<'a> {
-    fn new(shape: &'a PodShape, label_keys: &[String]) -> Self {
+    fn new(shape: &'a PodShape, label_keys: &BTreeSet<&str>) -> Self {
         Self {
             namespace: &shape.namespace,
             priority: shape.priority,
@@ -118,7 +139,14 @@ impl<'a> Needs<'a> {
             tolerations: &shape.tolerations,
             volume_alternatives: &shape.volume_alternatives,
             unsupported: &shape.unsupported,
-            labels: shape.labels.iter().filter(|(key, _)| label_keys.iter().any(|wanted| **wanted == ***key)).collect(),
+            about_others: (
+                &shape.spread,
+                &shape.pod_affinity,
+                &shape.preferred_pod_affinity,
+                &shape.pod_anti_affinity,
+                &shape.preferred_pod_anti_affinity,
+            ),
+            labels: shape.labels.iter().filter(|(key, _)| label_keys.contains(&***key)).collect(),
         }
     }
 }
@@ -161,11 +189,11 @@ mod tests {
         let keys: Vec<PodKey> = ["a", "b", "c", "d", "e"].map(key).to_vec();
         let pods = [(0, &small, 5), (1, &wide, 9), (2, &small, 4), (3, &big, 9), (4, &small, 4)];
         let pods = pods.map(|(at, shape, created)| (&keys[at], shape, created));
-        let batch = Batch::new(pods.into_iter(), &[]);
+        let batch = Batch::new(pods.into_iter(), BTreeSet::new());
         assert_eq!(order(&batch), ["d", "b", "c", "e", "a"]);
         assert_eq!(batch.counts, [1, 1, 3]);
         assert_eq!(batch.runs().len(), 3);
-        let reversed = Batch::new(pods.into_iter().rev(), &[]);
+        let reversed = Batch::new(pods.into_iter().rev(), BTreeSet::new());
         assert_eq!(order(&reversed), order(&batch));
         assert_eq!(reversed.counts, batch.counts);
     }
@@ -174,7 +202,10 @@ mod tests {
     fn equal_shapes_fold_whether_shared_or_not() {
         let shapes = [shape(1, 1), shape(1, 1), shape(1, 2)];
         let keys = ["a", "b", "c", "d"].map(key);
-        let batch = Batch::new([(0, 0), (1, 0), (2, 1), (3, 2)].iter().map(|(k, s)| (&keys[*k], &shapes[*s], 0)), &[]);
+        let batch = Batch::new(
+            [(0, 0), (1, 0), (2, 1), (3, 2)].iter().map(|(k, s)| (&keys[*k], &shapes[*s], 0)),
+            BTreeSet::new(),
+        );
         assert_eq!(batch.groups.len(), 2);
         assert_eq!(batch.counts, [1, 3]);
     }
@@ -183,7 +214,7 @@ mod tests {
     fn a_pod_named_twice_is_one() {
         let shape = shape(1, 1);
         let key = key("a");
-        assert_eq!(Batch::new([(&key, &shape, 0), (&key, &shape, 0)].into_iter(), &[]).pods.len(), 1);
+        assert_eq!(Batch::new([(&key, &shape, 0), (&key, &shape, 0)].into_iter(), BTreeSet::new()).pods.len(), 1);
     }
     #[test]
     fn labels_tell_groups_apart_only_when_somebody_reads_them() {
@@ -192,9 +223,14 @@ mod tests {
             Arc::new(PodShape { labels, ..(*shape(1, 1)).clone() })
         };
         let (keys, shapes) = (["a", "b"].map(key), ["db-0", "db-1"].map(named));
-        let groups = |label_keys: &[String]| {
-            Batch::new(keys.iter().zip(&shapes).map(|(key, shape)| (key, shape, 0)), label_keys).groups.len()
+        let groups = |label_keys: &[&'static str]| {
+            Batch::new(
+                keys.iter().zip(&shapes).map(|(key, shape)| (key, shape, 0)),
+                label_keys.iter().copied().collect(),
+            )
+            .groups
+            .len()
         };
-        assert_eq!((groups(&[]), groups(&["app".into()]), groups(&["pod-name".into()])), (1, 1, 2));
+        assert_eq!((groups(&[]), groups(&["app"]), groups(&["pod-name"])), (1, 1, 2));
     }
 }

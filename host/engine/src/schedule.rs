@@ -14,24 +14,27 @@ use crate::node::{Node, NodePod};
 use crate::pod::{PodKey, PodShape};
 use crate::policy::PolicySet;
 use crate::snapshot::{Options, Snapshot};
-use crate::symbol::Symbols;
+use crate::symbol::{Symbols, id_of};
 use crate::taint::Effect;
 
 mod amounts;
 mod claim;
 mod existing;
 mod finish;
+mod fullness;
 mod group;
 mod hooks;
 mod limits;
 mod place;
 mod pool;
 mod prepare;
+mod prices;
 mod reason;
 mod relax;
 mod round;
 #[cfg(test)]
 pub(crate) mod tests;
+mod topology;
 mod unplaced;
 
 pub(crate) use existing::PoolsByName;
@@ -39,15 +42,19 @@ pub(crate) use pool::node_class_label;
 pub(crate) use prepare::{sorted_pools, views};
 pub(crate) use reason::{by_policy, requirement as requirement_blocker};
 pub(crate) use round::{begin_tables, offering_of, round_of};
+pub(crate) use topology::selector_keys;
 
 use amounts::ResourceNames;
 use existing::{ExistingNodes, InFlight};
 use finish::{Finisher, Outcome};
+use fullness::Fullness;
 use group::{Group, RequirementSets};
 use hooks::{admit_pods, estimate, pod_columns};
 use place::Placer;
 use pool::daemon_requirements;
-use prepare::{pools, unusable};
+use prepare::{pools, pools_at_limit, unusable};
+use prices::Prices;
+use topology::{Demand, Running, Terms, Topology};
 use unplaced::{Rejected, unplaced};
 
 /// How often claims that filters left nothing are placed anew before their pods are reported.
@@ -58,7 +65,10 @@ const REPLACINGS: usize = 2;
 /// Deterministic: the same snapshot, options and policies give the same bytes. Never fails as a whole: a pod or NodePool
 /// that cannot be served is reported with its reason and touches no other.
 pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet) -> Schedule {
-    let batch = Batch::new(pods_to_place(snapshot), policies.label_keys());
+    let running = Running::new(snapshot);
+    let mut label_keys: BTreeSet<&str> = policies.label_keys().iter().map(String::as_str).collect();
+    label_keys.extend(running.selector_keys());
+    let batch = Batch::new(pods_to_place(snapshot), label_keys);
     if batch.pods.is_empty() {
         return Schedule { pools: unusable(snapshot), ..Schedule::default() };
     }
@@ -71,23 +81,41 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         pools(snapshot, options, (&views, &by_name, &mut in_flight), &resources, &mut symbols);
     let preferred_taints =
         pools.iter().any(|pool| pool.source.taints.iter().any(|taint| taint.effect == Effect::PreferNoSchedule));
+    let mut terms = Terms::new(snapshot, &mut symbols);
+    let mut demands: Vec<Demand> =
+        batch.groups.iter().map(|shape| terms.demand(shape, options.ignore_preferences, &mut symbols)).collect();
+    terms.finish(batch.groups.iter().map(|shape| &***shape).zip(&mut demands), &running, &mut symbols);
     let mut sets = RequirementSets::default();
     let mut groups: Vec<Group<'_>> = batch
         .groups
         .iter()
         .zip(&batch.counts)
-        .map(|(shape, count)| {
+        .zip(demands)
+        .map(|((shape, count), demand)| {
             let preferences = (options.ignore_preferences, preferred_taints);
-            Group::new((shape, *count), preferences, &resources, &mut sets, &mut symbols)
+            Group::new((shape, *count, demand), preferences, &resources, &mut sets, &mut symbols)
         })
         .collect();
     let mut asked_keys = sets.keys();
+    asked_keys.or(&terms.keys(&mut symbols));
     for daemon in &snapshot.daemons {
         asked_keys.or(&daemon_requirements(daemon, 0, &mut symbols).iter().map(|(key, _)| key).collect());
     }
     let nodes = snapshot.nodes.iter().map(|(name, node)| (name, &**node));
     let around = (&by_name, views.as_slice(), &mut in_flight);
     let mut nodes = ExistingNodes::new(nodes, around, &snapshot.daemons, &asked_keys, &resources, &mut symbols);
+
+    let at_limit = if terms.is_empty() {
+        Vec::new()
+    } else {
+        pools_at_limit(snapshot, options, (&views, &by_name), &pool_reasons, &mut symbols)
+    };
+    let topology = Topology::new(terms, &running, &nodes, at_limit, &mut symbols);
+    let domains = || {
+        topology.axes.iter().flat_map(|axis| (0..id_of(symbols.values(axis.key).len())).map(|value| (axis.key, value)))
+    };
+    let prices =
+        if topology.is_empty() { Vec::new() } else { views.iter().map(|view| Prices::new(view, domains())).collect() };
 
     let mut tables = begin_tables(snapshot, &views, &by_name);
     let pod_columns = pod_columns(&groups, policies, &mut tables);
@@ -106,6 +134,9 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         best_effort_min_values: options.min_values_best_effort,
         claims: Vec::new(),
         fresh,
+        topology,
+        prices,
+        fullness: Fullness::default(),
     };
     admit_pods(&mut placer, &pod_columns, &tables, &round, &mut *conversation);
     let mut left = placer.run(batch.runs());
@@ -148,10 +179,11 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
 /// Pending pods, and those of nodes that are going away that need another place.
 fn pods_to_place(snapshot: &Snapshot) -> impl Iterator<Item = (&PodKey, &Arc<PodShape>, i64)> {
     let moving = || {
-        snapshot.nodes.values().filter(|node| node.deleting).flat_map(|node| {
-            let needs_place = |pod: &&NodePod| needs_another_place(pod) && !pod.do_not_disrupt && !pod.fully_blocked;
-            node.pods.iter().filter(needs_place).map(|pod| (&pod.key, &pod.shape, 0))
-        })
+        snapshot
+            .nodes
+            .values()
+            .filter(|node| node.deleting)
+            .flat_map(|node| node.pods.iter().filter(|pod| is_moving(pod)).map(|pod| (&pod.key, &pod.shape, 0)))
     };
     // A pod that the edge reports twice, bound and pending, is one pod.
     let bound: BTreeSet<&PodKey> = moving().map(|(key, ..)| key).collect();
@@ -162,6 +194,11 @@ fn pods_to_place(snapshot: &Snapshot) -> impl Iterator<Item = (&PodKey, &Arc<Pod
 /// The pod would come back elsewhere: it is active, or terminating and owned by a StatefulSet.
 pub(crate) fn needs_another_place(pod: &NodePod) -> bool {
     !pod.terminating || pod.stateful
+}
+
+/// A pod of a node that is going away is placed anew now: it needs another place and may leave this one.
+pub(crate) fn is_moving(pod: &NodePod) -> bool {
+    needs_another_place(pod) && !pod.do_not_disrupt && !pod.fully_blocked
 }
 
 fn nominations(nodes: &ExistingNodes<'_>, batch: &Batch<'_>) -> Vec<(Arc<str>, Vec<PodKey>)> {

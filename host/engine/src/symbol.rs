@@ -69,6 +69,11 @@ impl Symbols {
         self.by_name.get(name).copied()
     }
 
+    /// Id of a value that is known.
+    pub(crate) fn find_value(&self, key: KeyId, value: &str) -> Option<ValueId> {
+        self.keys.get(key as usize)?.by_value.get(value).copied()
+    }
+
     /// Name of a key; empty for an id of another table.
     pub(crate) fn key_name(&self, key: KeyId) -> Arc<str> {
         self.keys.get(key as usize).map(|key| Arc::clone(&key.name)).unwrap_or_default()

@@ -124,6 +124,11 @@ impl<'a> View<'a> {
         values
     }
 
+    /// Values that types or offerings have for a key, in the round's ids.
+    pub(crate) fn known_values(&self, key: KeyId) -> &[ValueId] {
+        self.own(key).and_then(|own| self.round.get(own as usize)).map_or(&[], |(_, values)| values)
+    }
+
     /// Whether some type or offering has this key.
     pub(crate) fn defines(&self, key: &str) -> bool {
         self.columns.symbols.find_key(key).is_some()

@@ -1,5 +1,9 @@
 //! A NodeClaim being filled: a set of instance types and offerings that shrinks as pods are added.
 
+mod decide;
+
+pub(crate) use decide::{Deciding, Offer};
+
 use super::amounts::times_fitting;
 use super::group::Group;
 use super::pool::Pool;

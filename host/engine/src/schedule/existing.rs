@@ -11,7 +11,7 @@ use crate::nodepool::NodePool;
 use crate::pod::PodShape;
 use crate::quantity::Resources;
 use crate::requirement::Requirement;
-use crate::symbol::{Bits, KeyId, SymbolSet, Symbols, ValueId};
+use crate::symbol::{Bits, KeyId, SymbolSet, Symbols, ValueId, ValueSet};
 use crate::taint::{Taint, Toleration, untolerated};
 
 /// A node has no such label.
@@ -29,6 +29,15 @@ pub(crate) struct Existing<'a> {
     open: Option<SymbolSet>,
     /// Pods placed on it, as places in the queue.
     pub(crate) pods: Vec<u32>,
+}
+
+/// A node's label on one key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Label<'n> {
+    Absent,
+    Is(ValueId),
+    /// An unlaunched claim: one of these.
+    Open(&'n ValueSet),
 }
 
 /// All of them, in the order in which they are tried: initialised first, then by name.
@@ -134,6 +143,21 @@ impl<'a> ExistingNodes<'a> {
                 Some(value) => values.has(value, symbols.integers(key)),
             }
         })
+    }
+
+    /// What is known of one label of a node; the key must be among those asked for.
+    pub(crate) fn label(&self, at: usize, key: KeyId) -> Label<'_> {
+        if let Some(open) = self.nodes.get(at).and_then(|node| node.open.as_ref()) {
+            return match open.get(key) {
+                Some(own) if own.complement || own.bits.len() > 1 => Label::Open(own),
+                Some(own) => own.bits.iter().next().map_or(Label::Absent, Label::Is),
+                None => Label::Absent,
+            };
+        }
+        match self.labels.get(&key).and_then(|column| column.get(at)).copied() {
+            None | Some(ABSENT) => Label::Absent,
+            Some(value) => Label::Is(value),
+        }
     }
 
     pub(crate) fn tolerated(&self, at: usize, tolerations: &[Toleration], ignore_preferred: bool) -> bool {

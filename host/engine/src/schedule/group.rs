@@ -1,11 +1,11 @@
 //! A group of pods with equal needs, prepared for placing, and what is remembered about it.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::amounts::{ResourceNames, asked};
 use super::relax::{every_requirement, ladder};
+use super::topology::Demand;
 use crate::explain::Blocker;
 use crate::pod::PodShape;
 use crate::requirement::{Operator, Values, key};
@@ -20,6 +20,8 @@ pub(crate) struct Group<'a> {
     pub(crate) asked: Vec<(usize, i64)>,
     /// Relaxation steps, strictest first.
     pub(crate) levels: Vec<Level>,
+    /// What it asks about other pods.
+    pub(crate) demand: Demand,
     /// Never placed, for this reason.
     pub(crate) refused: Option<Blocker>,
     /// Offerings that a filter took from it, by view.
@@ -30,27 +32,52 @@ pub(crate) struct Group<'a> {
 }
 
 /// One relaxation step and what failed in it. Nodes and claims only fill up and narrow within a round, so what failed
-/// once fails for good.
+/// once fails for good; only what failed for the counts of the moment is looked at again.
 #[derive(Debug)]
 pub(crate) struct Level {
     /// Requirement sets (interned), one per volume alternative.
     pub(crate) alternatives: Vec<u32>,
+    /// The same without preferences.
+    pub(crate) strict: Vec<u32>,
+    /// How many of the group's constraints about other pods hold.
+    pub(crate) constraints: usize,
     pub(crate) ignore_preferred_taints: bool,
-    /// Nodes before this one cannot take a further pod.
+    /// Nodes before this one cannot take a further pod (groups placed in bulk).
     pub(crate) node: usize,
-    /// Claims that may still take one: number of pods when last looked at, and index.
-    pub(crate) claims: BinaryHeap<Reverse<(u32, u32)>>,
-    /// Claims known to `claims`.
-    pub(crate) claims_seen: u32,
+    /// Nodes that cannot take a further pod (the others).
+    pub(crate) refused_nodes: Bits,
+    /// Claims that cannot take a further pod.
+    pub(crate) refused_claims: Bits,
     /// NodePools that cannot open a claim for it.
     pub(crate) dead_pools: Bits,
+    /// State of counts and claims in which it failed.
+    pub(crate) failed_at: Option<(u64, u32)>,
+}
+
+impl Level {
+    /// Claims were taken back.
+    pub(crate) fn forget_claims(&mut self) {
+        self.refused_claims = Bits::default();
+        self.dead_pools = Bits::default();
+        self.failed_at = None;
+    }
 }
 
 /// Distinct requirement sets of a round.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RequirementSets {
+    /// The set that asks for nothing.
+    pub(crate) nothing: u32,
     pub(crate) sets: Vec<SymbolSet>,
     index: BTreeMap<SymbolSet, u32>,
+}
+
+impl Default for RequirementSets {
+    fn default() -> Self {
+        let mut sets = Self { nothing: 0, sets: Vec::new(), index: BTreeMap::new() };
+        sets.nothing = sets.intern(SymbolSet::default());
+        sets
+    }
 }
 
 impl RequirementSets {
@@ -72,7 +99,7 @@ impl RequirementSets {
 
 impl<'a> Group<'a> {
     pub(crate) fn new(
-        (shape, count): (&'a Arc<PodShape>, u32),
+        (shape, count, demand): (&'a Arc<PodShape>, u32, Demand),
         (ignore_preferences, preferred_taints): (bool, bool),
         resources: &ResourceNames,
         sets: &mut RequirementSets,
@@ -84,17 +111,21 @@ impl<'a> Group<'a> {
             if refused.is_some() { Vec::new() } else { ladder(shape, ignore_preferences, preferred_taints, symbols) };
         let level = |step: super::relax::Step| Level {
             alternatives: step.alternatives.into_iter().map(|set| sets.intern(set)).collect(),
+            strict: step.strict.into_iter().map(|set| sets.intern(set)).collect(),
+            constraints: demand.hard + step.soft,
             ignore_preferred_taints: step.ignore_preferred_taints,
             node: 0,
-            claims: BinaryHeap::new(),
-            claims_seen: 0,
+            refused_nodes: Bits::default(),
+            refused_claims: Bits::default(),
             dead_pools: Bits::default(),
+            failed_at: None,
         };
         Self {
             shape,
             asked: asked(&requests),
             requests,
             levels: steps.into_iter().map(level).collect(),
+            demand,
             refused,
             dropped: Vec::new(),
             dropped_because: None,

@@ -1,17 +1,26 @@
 //! Placing the queue: existing nodes, then claims of this round, then new claims, relaxing step by step.
+//!
+//! A group without topology is placed in bulk ([`bulk`]); one whose pods spread, attract or repel goes pod by pod, where the
+//! counts of the moment let it ([`choosing`]).
 
-use std::cmp::Reverse;
+mod bulk;
+mod choosing;
+mod open;
+
 use std::sync::Arc;
 
-use super::claim::{Narrowed, OpenClaim, Surroundings, first_unmet, fit, narrow};
+use super::claim::{Narrowed, OpenClaim, Surroundings};
 use super::existing::ExistingNodes;
 use super::finish::Outcome;
+use super::fullness::Fullness;
 use super::group::{Group, RequirementSets};
 use super::pool::Pool;
+use super::prices::Prices;
+use super::topology::{Around, Site, Topology};
 use super::unplaced::Rejected;
 use crate::batch::{Batch, Run};
 use crate::catalog::View;
-use crate::symbol::{Bits, Symbols, id_of};
+use crate::symbol::{SymbolSet, Symbols, id_of};
 use crate::taint::untolerated;
 
 /// The state of one round's placing.
@@ -27,6 +36,11 @@ pub(crate) struct Placer<'r, 'a> {
     pub(crate) claims: Vec<OpenClaim>,
     /// What a fresh claim of a pool looks like under a requirement set; by pool, then set.
     pub(crate) fresh: Vec<Vec<Option<Fresh>>>,
+    pub(crate) topology: Topology<'a>,
+    /// By view; empty without topology.
+    pub(crate) prices: Vec<Prices>,
+    /// The claims by number of pods.
+    pub(crate) fullness: Fullness,
 }
 
 /// A NodePool's template narrowed by a requirement set.
@@ -38,7 +52,7 @@ pub(crate) enum Fresh {
     Some(Box<Narrowed>),
 }
 
-impl Placer<'_, '_> {
+impl<'a> Placer<'_, 'a> {
     /// Places the queue; returns the places in it that found none, in order.
     pub(crate) fn run(&mut self, runs: Vec<Run>) -> Vec<Run> {
         let mut queue = runs;
@@ -81,13 +95,8 @@ impl Placer<'_, '_> {
             return 0;
         }
         for level in 0..group.levels.len() {
-            let placed = match self.on_nodes(run, level) {
-                0 => match self.on_claims(run, level) {
-                    0 => self.on_new_claim(run, level),
-                    placed => placed,
-                },
-                placed => placed,
-            };
+            let free = self.groups.get(run.group as usize).is_none_or(|group| group.demand.is_free());
+            let placed = if free { self.place_in_bulk(run, level) } else { self.place_choosing(run, level) };
             if placed > 0 {
                 return placed;
             }
@@ -131,167 +140,80 @@ impl Placer<'_, '_> {
         }
         // Indexes of claims moved and limits came back: what is remembered about both is void.
         for level in self.groups.iter_mut().flat_map(|group| &mut group.levels) {
-            level.claims.clear();
-            level.claims_seen = 0;
-            level.dead_pools = Bits::default();
+            level.forget_claims();
+        }
+        if retry {
+            self.count_anew(batch);
         }
         back
     }
 
-    /// First existing node that takes one; as many pods as it takes.
-    fn on_nodes(&mut self, run: Run, level: usize) -> u32 {
-        let Some(group) = self.groups.get_mut(run.group as usize) else { return 0 };
-        let Some(level) = group.levels.get_mut(level) else { return 0 };
-        while level.node < self.nodes.nodes.len() {
-            let at = level.node;
-            let fitting = self.nodes.fitting(at, &group.asked, run.len());
-            let suits = fitting > 0
-                && self.nodes.tolerated(at, &group.shape.tolerations, level.ignore_preferred_taints)
-                && level.alternatives.iter().any(|set| {
-                    self.sets.sets.get(*set as usize).is_some_and(|set| self.nodes.meets(at, set, self.symbols))
-                });
-            if suits {
-                self.nodes.place(at, &group.asked, run.from, fitting);
-                return fitting;
-            }
-            level.node += 1;
-        }
-        0
-    }
-
-    /// Claims of this round, the one with fewest pods first; as many pods as go in before another has fewer.
-    fn on_claims(&mut self, run: Run, level_at: usize) -> u32 {
-        let Some(group) = self.groups.get_mut(run.group as usize) else { return 0 };
-        let Some(level) = group.levels.get_mut(level_at) else { return 0 };
-        let mut heap = std::mem::take(&mut level.claims);
-        let first_new = level.claims_seen;
-        level.claims_seen = id_of(self.claims.len());
-        let Some(group) = self.groups.get(run.group as usize) else { return 0 };
-        let Some(level) = group.levels.get(level_at) else { return 0 };
-        let unseen = self.claims.iter().enumerate().skip(first_new as usize);
-        // Claims that are known to be too full are not even queued: there may be many, and many groups.
-        heap.extend(
-            unseen
-                .filter(|(_, claim)| !level.alternatives.iter().all(|set| claim.surely_refuses(group, *set)))
-                .map(|(at, claim)| Reverse((claim.len(), id_of(at)))),
-        );
-        let mut placed = 0;
-        while let Some(Reverse((seen, at))) = heap.pop() {
-            let Some(claim) = self.claims.get_mut(at as usize) else { continue };
-            if claim.len() != seen {
-                heap.push(Reverse((claim.len(), at)));
-                continue;
-            }
-            let Some(around) = surroundings(self.pools, self.views, self.symbols, claim.pool) else { continue };
-            // Up to and including the pod with which the next claim becomes the emptier one.
-            let most = match heap.peek() {
-                Some(Reverse((next, next_at))) => next.saturating_sub(seen) + u32::from(at < *next_at),
-                None => run.len(),
-            };
-            if untolerated(&around.pool.source.taints, &group.shape.tolerations, level.ignore_preferred_taints)
-                .is_some()
-            {
-                continue;
-            }
-            let most = most.clamp(1, run.len());
-            placed = level
-                .alternatives
-                .iter()
-                .filter_map(|set| Some((self.sets.sets.get(*set as usize)?, *set)))
-                .map(|asked| claim.add(around, (group, run.group), asked, run.from, most))
-                .find(|count| *count > 0)
-                .unwrap_or(0);
-            if placed > 0 {
-                heap.push(Reverse((claim.len(), at)));
-                break;
-            }
-        }
-        if let Some(level) = self.groups.get_mut(run.group as usize).and_then(|group| group.levels.get_mut(level_at)) {
-            level.claims = heap;
-        }
-        placed
-    }
-
-    /// A new claim of the first NodePool that can host one pod, with that pod.
-    fn on_new_claim(&mut self, run: Run, level_at: usize) -> u32 {
-        for pool_at in 0..self.pools.len() {
-            let Some(level) = self.groups.get(run.group as usize).and_then(|group| group.levels.get(level_at)) else {
-                return 0;
-            };
-            if level.dead_pools.contains(id_of(pool_at)) {
-                continue;
-            }
-            if let Some(mut claim) = self.open(run, level_at, pool_at) {
-                if let Some(pool) = self.pools.get_mut(pool_at)
-                    && let Some(view) = self.views.get(pool.view)
-                {
-                    claim.charged = pool.limits.charge(&view.columns.capacity, &claim.types);
+    /// Orders and counts the claims that are left, and the pods on nodes, from the beginning.
+    fn count_anew(&mut self, batch: &Batch<'_>) {
+        self.topology.reset();
+        self.fullness = Fullness::default();
+        for at in 0..self.claims.len() {
+            let Some(claim) = self.claims.get(at) else { continue };
+            let pods = claim.pods.clone();
+            self.fullness.changed(id_of(at), None, claim.len());
+            self.narrowed(id_of(at));
+            for pod in pods {
+                if let Some(pod) = batch.pods.get(pod as usize) {
+                    self.record(pod.group, Site::Claim(id_of(at)), 1);
                 }
-                self.claims.push(claim);
-                return 1;
-            }
-            if let Some(level) = self.groups.get_mut(run.group as usize).and_then(|g| g.levels.get_mut(level_at)) {
-                level.dead_pools.insert(id_of(pool_at));
             }
         }
-        0
+        for at in 0..self.nodes.nodes.len() {
+            let pods = self.nodes.nodes.get(at).map(|node| node.pods.clone()).unwrap_or_default();
+            for pod in pods {
+                if let Some(pod) = batch.pods.get(pod as usize) {
+                    self.record(pod.group, Site::Node(id_of(at)), 1);
+                }
+            }
+        }
     }
 
-    fn open(&mut self, run: Run, level_at: usize, pool_at: usize) -> Option<OpenClaim> {
-        let alternatives = {
-            let group = self.groups.get(run.group as usize)?;
-            let level = group.levels.get(level_at)?;
-            let pool = self.pools.get(pool_at)?;
-            let taints = &pool.source.taints;
-            if pool.limits.no_nodes_left()
-                || untolerated(taints, &group.shape.tolerations, level.ignore_preferred_taints).is_some()
-            {
-                return None;
-            }
-            level.alternatives.clone()
+    /// A claim's requirements changed.
+    fn narrowed(&mut self, claim: u32) {
+        if self.topology.is_empty() {
+            return;
+        }
+        let around = Around { pools: self.pools, views: self.views, symbols: self.symbols, sets: self.sets };
+        if let Some(open) = self.claims.get(claim as usize) {
+            self.topology.narrowed(claim, &open.requirements, around);
+        }
+    }
+
+    /// Counts placed pods of a group wherever somebody counts them.
+    fn record(&mut self, group: u32, site: Site, pods: u32) {
+        let Some(group) = self.groups.get(group as usize) else { return };
+        if group.demand.is_uncounted() {
+            return;
+        }
+        let claim = match site {
+            Site::Claim(at) => self.claims.get(at as usize),
+            Site::Node(_) => None,
         };
-        alternatives.into_iter().find_map(|set| self.open_with(run, pool_at, set))
+        let pool = claim.and_then(|claim| self.pools.get(claim.pool));
+        let symbols = self.symbols;
+        self.topology.record(&group.demand, site, pods, |sets, filter| {
+            let (Some(claim), Some(pool)) = (claim, pool) else { return false };
+            let meets = |set: &SymbolSet| claim.requirements.compatible(set, &pool.allow_undefined, symbols).is_ok();
+            (sets.is_empty() || sets.iter().any(meets))
+                && filter.tolerations.is_none_or(|ours| untolerated(&pool.source.taints, ours, true).is_none())
+        });
     }
 
-    fn open_with(&mut self, run: Run, pool_at: usize, set: u32) -> Option<OpenClaim> {
-        let Fresh::Some(narrowed) = self.fresh(pool_at, set)? else { return None };
-        let mut narrowed = (**narrowed).clone();
-        let around = surroundings(self.pools, self.views, self.symbols, pool_at)?;
-        let group = self.groups.get(run.group as usize)?;
-        if let Some(dropped) = group.dropped_of(around.pool.view) {
-            narrowed.offerings.and_not(dropped);
-            narrowed.types.and(&around.view.columns.types_with(&narrowed.offerings));
-        }
-        around.pool.limits.restrict(&around.view.columns.capacity, &mut narrowed.types);
-        narrowed.types.and(&around.pool.holds_daemons);
-        let resources = group.requests.len();
-        let mut claim = OpenClaim::new(pool_at, narrowed, resources, set, run.group);
-        if self.best_effort_min_values && claim.requirements.has_min_values() {
-            let without = claim.requirements.without_min_values();
-            let (_, types) = fit(around, &without, &claim.used, group, &claim.types, 1);
-            while let Some((key, have)) = first_unmet(around, &claim.requirements, &types) {
-                let mut values = claim.requirements.get(key).cloned().unwrap_or_default();
-                values.min_values = Some(have);
-                claim.requirements.set(key, values);
-                claim.min_values_relaxed = true;
-            }
-        }
-        let asked = self.sets.sets.get(set as usize)?;
-        (claim.add(around, (group, run.group), (asked, set), run.from, 1) > 0).then_some(claim)
+    /// Pods went onto a claim that had `before` pods, or none because it is new.
+    fn went_in(&mut self, group: u32, claim: u32, before: Option<u32>, pods: u32) {
+        let now = self.claims.get(claim as usize).map_or(0, OpenClaim::len);
+        self.fullness.changed(claim, before, now);
+        self.narrowed(claim);
+        self.record(group, Site::Claim(claim), pods);
     }
 
-    /// The pool's template under a requirement set, worked out once.
-    pub(crate) fn fresh(&mut self, pool_at: usize, set: u32) -> Option<&Fresh> {
-        let slot = self.fresh.get_mut(pool_at)?.get_mut(set as usize)?;
-        if slot.is_none() {
-            let around = surroundings(self.pools, self.views, self.symbols, pool_at)?;
-            let start = (&around.pool.template, &around.pool.types, &around.pool.offerings);
-            *slot = Some(match narrow(around, start, self.sets.sets.get(set as usize)?, None) {
-                Some(narrowed) => Fresh::Some(Box::new(narrowed)),
-                None => Fresh::Nothing,
-            });
-        }
-        slot.as_ref()
+    fn surroundings(&self, pool: usize) -> Option<Surroundings<'_, 'a>> {
+        surroundings(self.pools, self.views, self.symbols, pool)
     }
 }
 

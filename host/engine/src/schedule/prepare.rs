@@ -81,3 +81,21 @@ pub(crate) fn pools<'a>(
     reasons.sort_by(|a, b| a.0.cmp(&b.0));
     (pools, reasons)
 }
+
+/// Pools that only their limits keep out: no node comes from them now, but the domains that they could have nodes in exist.
+pub(crate) fn pools_at_limit<'a>(
+    snapshot: &'a Snapshot,
+    options: &Options,
+    (views, by_name): (&[View<'a>], &PoolsByName<'a>),
+    reasons: &[(Arc<str>, PoolReason)],
+    symbols: &mut Symbols,
+) -> Vec<Pool<'a>> {
+    let at_limit = reasons.iter().filter(|(_, reason)| matches!(reason, PoolReason::Limit(_)));
+    let pool = |(name, _): &(Arc<str>, PoolReason)| {
+        let (source, at) = by_name.pools.get(&**name)?;
+        let view = views.get(*at)?;
+        let resources = ResourceNames::new([]);
+        Pool::new(source, (*at, view), &snapshot.daemons, &resources, Remaining::default(), options, symbols).ok()
+    };
+    at_limit.filter_map(pool).collect()
+}

@@ -1,6 +1,6 @@
 //! The ladder of preference relaxation: what a pod asks for at each step, strictest first.
 
-use crate::pod::PodShape;
+use crate::pod::{PodShape, PodTerm, Spread};
 use crate::requirement::{Operator, Requirement};
 use crate::symbol::{SymbolSet, Symbols};
 
@@ -9,12 +9,45 @@ use crate::symbol::{SymbolSet, Symbols};
 pub(crate) struct Step {
     /// Node requirements, one set per volume alternative.
     pub(crate) alternatives: Vec<SymbolSet>,
+    /// The same without preferences.
+    pub(crate) strict: Vec<SymbolSet>,
+    /// Preferences about other pods that are still kept, of those in [`softest_last`].
+    pub(crate) soft: usize,
     /// `PreferNoSchedule` taints no longer count.
     pub(crate) ignore_preferred_taints: bool,
 }
 
-/// The steps of a shape: required terms are dropped from the front (one stays), then preferences from the heaviest, then,
-/// if some NodePool has such a taint, `PreferNoSchedule` is tolerated.
+/// A preference about other pods.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Soft<'a> {
+    Together(&'a PodTerm),
+    Apart(&'a PodTerm),
+    Spread(&'a Spread),
+}
+
+/// Preferences about other pods, the one given up first last: preferred pod affinity from the heaviest, preferred
+/// anti-affinity from the heaviest, then `ScheduleAnyway` spreads (each time the first, its place taken by the last
+/// constraint).
+pub(crate) fn softest_last(shape: &PodShape) -> Vec<Soft<'_>> {
+    let mut out: Vec<Soft<'_>> = by_weight(&shape.preferred_pod_affinity).map(Soft::Together).collect();
+    out.extend(by_weight(&shape.preferred_pod_anti_affinity).map(Soft::Apart));
+    let mut spreads: Vec<&Spread> = shape.spread.iter().collect();
+    while let Some(at) = spreads.iter().position(|spread| spread.schedule_anyway) {
+        out.push(Soft::Spread(spreads.swap_remove(at)));
+    }
+    out.reverse();
+    out
+}
+
+fn by_weight(terms: &[(i32, PodTerm)]) -> impl Iterator<Item = &PodTerm> {
+    let mut sorted: Vec<&(i32, PodTerm)> = terms.iter().collect();
+    sorted.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    sorted.into_iter().map(|(_, term)| term)
+}
+
+/// The steps of a shape: required terms are dropped from the front (one stays), then preferences: pod affinity, pod
+/// anti-affinity and node affinity, each from the heaviest, then spreads; at last, if some NodePool has such a taint,
+/// `PreferNoSchedule` is tolerated.
 pub(crate) fn ladder(
     shape: &PodShape,
     ignore_preferences: bool,
@@ -24,16 +57,28 @@ pub(crate) fn ladder(
     let mut preferred: Vec<&(i32, Vec<Requirement>)> =
         if ignore_preferences { Vec::new() } else { shape.preferred_affinity.iter().collect() };
     preferred.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    let terms = shape.preferred_pod_affinity.len() + shape.preferred_pod_anti_affinity.len();
+    let anyway = shape.spread.iter().filter(|spread| spread.schedule_anyway).count();
+    let (terms, anyway) = if ignore_preferences { (0, 0) } else { (terms, anyway) };
     let mut steps = Vec::new();
+    let heaviest = preferred.first().map(|(_, term)| term.as_slice());
     let last_term = shape.required_affinity.len().saturating_sub(1);
     for term in 0..=last_term {
-        let preference = preferred.first().map(|(_, term)| term.as_slice());
-        steps.push(step(shape, shape.required_affinity.get(term).map(Vec::as_slice), preference, symbols));
+        let required = shape.required_affinity.get(term).map(Vec::as_slice);
+        steps.push(step(shape, required, heaviest, terms + anyway, symbols));
     }
-    let term = shape.required_affinity.last().map(Vec::as_slice);
+    let required = shape.required_affinity.last().map(Vec::as_slice);
+    let last = steps.last().cloned();
+    for dropped in 1..=terms {
+        steps.extend(last.iter().map(|last| Step { soft: terms + anyway - dropped, ..last.clone() }));
+    }
     for dropped in 1..=preferred.len() {
         let preference = preferred.get(dropped).map(|(_, term)| term.as_slice());
-        steps.push(step(shape, term, preference, symbols));
+        steps.push(step(shape, required, preference, anyway, symbols));
+    }
+    let last = steps.last().cloned();
+    for dropped in 1..=anyway {
+        steps.extend(last.iter().map(|last| Step { soft: anyway - dropped, ..last.clone() }));
     }
     if preferred_taints && let Some(last) = steps.last() {
         steps.push(Step { ignore_preferred_taints: true, ..last.clone() });
@@ -45,8 +90,23 @@ fn step(
     shape: &PodShape,
     required: Option<&[Requirement]>,
     preferred: Option<&[Requirement]>,
+    soft: usize,
     symbols: &mut Symbols,
 ) -> Step {
+    let with_preference = alternatives(shape, required, preferred, symbols);
+    let strict = match preferred {
+        Some(_) => alternatives(shape, required, None, symbols),
+        None => with_preference.clone(),
+    };
+    Step { alternatives: with_preference, strict, soft, ignore_preferred_taints: false }
+}
+
+fn alternatives(
+    shape: &PodShape,
+    required: Option<&[Requirement]>,
+    preferred: Option<&[Requirement]>,
+    symbols: &mut Symbols,
+) -> Vec<SymbolSet> {
     let mut base = SymbolSet::default();
     for (key, value) in &shape.node_selector {
         base.add_label(key, value, symbols);
@@ -65,7 +125,7 @@ fn step(
     if alternatives.is_empty() {
         alternatives.push(base);
     }
-    Step { alternatives, ignore_preferred_taints: false }
+    alternatives
 }
 
 /// Node requirements that a shape may have at all, in any step: what a policy may be asked about.

@@ -80,6 +80,29 @@ impl Bits {
         self.words.iter().enumerate().all(|(at, word)| word & !other.words.get(at).copied().unwrap_or(0) == 0)
     }
 
+    /// The first index from `start` on that is also in `mask`.
+    pub(crate) fn next_in(&self, start: u32, mask: &Self) -> Option<u32> {
+        self.next_where(start, |at| mask.words.get(at).copied().unwrap_or(0))
+    }
+
+    /// The first index from `start` on that is not in `skip`.
+    pub(crate) fn next_not_in(&self, start: u32, skip: &Self) -> Option<u32> {
+        self.next_where(start, |at| !skip.words.get(at).copied().unwrap_or(0))
+    }
+
+    fn next_where(&self, start: u32, mask: impl Fn(usize) -> u64) -> Option<u32> {
+        let first = start as usize / 64;
+        let mut keep = u64::MAX << (start % 64);
+        for (at, word) in self.words.iter().enumerate().skip(first) {
+            let word = word & keep & mask(at);
+            if word != 0 {
+                return Some(super::id_of(at * 64) + word.trailing_zeros());
+            }
+            keep = u64::MAX;
+        }
+        None
+    }
+
     /// Indexes in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().enumerate().flat_map(|(at, word)| {

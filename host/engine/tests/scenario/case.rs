@@ -42,6 +42,15 @@ struct Expect {
     claim_count: Option<usize>,
     /// Pods per node.
     nodes: BTreeMap<String, usize>,
+    /// How pods of this round are spread: by key, pods per value of the claims (and nodes) that hold some, sorted by
+    /// number.
+    skew: BTreeMap<String, Vec<usize>>,
+    /// Pods per value of a key: key, value, number.
+    domains: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Pods per claim, sorted.
+    per_claim: Option<Vec<usize>>,
+    /// Pods that were placed, on claims and nodes.
+    placed: Option<usize>,
     /// Pods that stay pending, each with a part of its reason.
     unplaced: BTreeMap<String, String>,
     /// Only their number.
@@ -106,6 +115,7 @@ impl Case {
         }
         self.check_claims(&result, &snapshot, &options, &mut failures);
         self.check_rest(&result, &mut failures);
+        self.check_domains(&result, &snapshot, &mut failures);
         self.check_disruption(&snapshot, &options, &mut failures);
         failures
     }
@@ -148,6 +158,55 @@ impl Case {
         }
     }
 
+    fn check_domains(
+        &self,
+        result: &Schedule,
+        snapshot: &mortise_engine::snapshot::Snapshot,
+        failures: &mut Vec<String>,
+    ) {
+        let mut sizes: Vec<usize> = result.claims.iter().map(|claim| claim.pods.len()).collect();
+        sizes.sort_unstable();
+        if self.expect.per_claim.as_ref().is_some_and(|wanted| *wanted != sizes) {
+            failures.push(format!("pods per claim are {sizes:?}"));
+        }
+        let on_nodes: usize = result.nominations.iter().map(|(_, pods)| pods.len()).sum();
+        let placed = sizes.iter().sum::<usize>() + on_nodes;
+        if self.expect.placed.is_some_and(|wanted| wanted != placed) {
+            failures.push(format!("{placed} pods are placed: {:?}", result.unplaced.first().map(|(_, why)| why.to_string())));
+        }
+        let count = |name: &str| -> BTreeMap<String, usize> {
+            let name = long(name);
+            let mut counts = BTreeMap::new();
+            for claim in &result.claims {
+                let requirements = Requirements::new(&claim.requirements);
+                let values = requirements.get(&name).map_or_else(|| "any".to_owned(), ToString::to_string);
+                let value = values.strip_prefix("In [").and_then(|list| list.strip_suffix(']')).unwrap_or(&values);
+                let value = claim.labels.get(&*name).map_or_else(|| value.to_owned(), ToString::to_string);
+                *counts.entry(value).or_default() += claim.pods.len();
+            }
+            for (node, pods) in &result.nominations {
+                let labels = snapshot.nodes.get(node).map(|node| node.labels.clone()).unwrap_or_default();
+                let value = labels.get(&*name).map_or_else(|| "none".to_owned(), ToString::to_string);
+                *counts.entry(value).or_default() += pods.len();
+            }
+            counts
+        };
+        for (name, wanted) in &self.expect.skew {
+            let counts = count(name);
+            let mut have: Vec<usize> = counts.values().copied().collect();
+            have.sort_unstable();
+            if have != *wanted {
+                failures.push(format!("pods by {name} are {counts:?}"));
+            }
+        }
+        for (name, wanted) in &self.expect.domains {
+            let counts = count(name);
+            if counts != *wanted {
+                failures.push(format!("pods by {name} are {counts:?}"));
+            }
+        }
+    }
+
     fn check_rest(&self, result: &Schedule, failures: &mut Vec<String>) {
         for (node, wanted) in &self.expect.nodes {
             let have = result.nominations.iter().find(|(name, _)| **name == **node).map_or(0, |(_, pods)| pods.len());
@@ -156,11 +215,13 @@ impl Case {
             }
         }
         let on_nodes: usize = result.nominations.iter().map(|(_, pods)| pods.len()).sum();
-        if on_nodes != self.expect.nodes.values().sum::<usize>() {
+        let counted = self.expect.nodes.is_empty() && (self.expect.placed.is_some() || !self.expect.domains.is_empty());
+        if !counted && on_nodes != self.expect.nodes.values().sum::<usize>() {
             failures.push(format!("pods on nodes: {:?}", result.nominations));
         }
         let wanted = self.expect.unplaced_count.unwrap_or(self.expect.unplaced.len());
-        if result.unplaced.len() != wanted {
+        let counted = self.expect.placed.is_some() && self.expect.unplaced_count.is_none();
+        if !counted && result.unplaced.len() != wanted {
             let names: Vec<String> = result.unplaced.iter().map(|(pod, why)| format!("{}: {why}", pod.name)).collect();
             failures.push(format!("{} pods unplaced instead of {wanted}: {names:?}", result.unplaced.len()));
         }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use mortise_engine::catalog::{CapacityType, Catalog, InstanceType, Offering};
 use mortise_engine::node::{Node, NodePod};
 use mortise_engine::nodepool::{Budget, ConsolidationPolicy, Disruption, Limits, NodePool};
-use mortise_engine::pod::{Pod, PodKey, PodShape};
+use mortise_engine::pod::{Pod, PodKey, PodShape, PodTerm, Spread};
 use mortise_engine::quantity::{MicroUsd, Quantity, Resources, base_units};
 use mortise_engine::requirement::{Operator, Requirement, key};
+use mortise_engine::selector::LabelSelector;
 use mortise_engine::snapshot::Snapshot;
 use mortise_engine::taint::{Effect, Taint, Toleration};
 use serde::Deserialize;
@@ -25,6 +26,8 @@ pub(crate) struct World {
     pub(crate) daemons: Vec<PodSpec>,
     pub(crate) nodes: Vec<NodeSpec>,
     pub(crate) pods: Vec<PodSpec>,
+    /// Labels of namespaces.
+    pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// UTC; the fixed time of the tests when missing.
     pub(crate) now: Option<String>,
 }
@@ -111,6 +114,7 @@ pub(crate) struct NodeSpec {
     pub(crate) nominated: bool,
     pub(crate) not_consolidatable: bool,
     pub(crate) pods: Vec<BoundSpec>,
+    pub(crate) fixed: Vec<PodSpec>,
     pub(crate) blocking: Option<String>,
 }
 
@@ -140,8 +144,70 @@ pub(crate) struct PodSpec {
     pub(crate) tolerations: Vec<String>,
     pub(crate) volumes: Vec<Vec<String>>,
     pub(crate) unsupported: Vec<String>,
+    /// `default` when missing.
+    pub(crate) namespace: Option<String>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) spread: Vec<SpreadSpec>,
+    pub(crate) affinity: Vec<TermSpec>,
+    pub(crate) anti_affinity: Vec<TermSpec>,
+    pub(crate) preferred_affinity: Vec<(i32, TermSpec)>,
+    pub(crate) preferred_anti_affinity: Vec<(i32, TermSpec)>,
     /// Seconds of age.
     pub(crate) age: i64,
+}
+
+/// One topology spread constraint; `select` are label requirements, and without it the selector is nil.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SpreadSpec {
+    pub(crate) key: String,
+    /// 1 when missing.
+    pub(crate) skew: Option<u32>,
+    pub(crate) select: Option<Vec<String>>,
+    pub(crate) anyway: bool,
+    pub(crate) min_domains: Option<u32>,
+    pub(crate) ignore_affinity: bool,
+    pub(crate) honor_taints: bool,
+}
+
+/// One pod affinity or anti-affinity term.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TermSpec {
+    pub(crate) key: String,
+    pub(crate) select: Option<Vec<String>>,
+    pub(crate) namespaces: Vec<String>,
+    pub(crate) namespace_select: Option<Vec<String>>,
+}
+
+fn selector(list: &Option<Vec<String>>) -> Option<LabelSelector> {
+    let list = list.as_ref()?;
+    Some(LabelSelector { requirements: list.iter().map(|text| requirement(text)).collect() })
+}
+
+impl SpreadSpec {
+    fn build(&self) -> Spread {
+        Spread {
+            topology_key: long_key(&self.key).into(),
+            max_skew: self.skew.unwrap_or(1),
+            schedule_anyway: self.anyway,
+            selector: selector(&self.select),
+            min_domains: self.min_domains,
+            ignore_node_affinity: self.ignore_affinity,
+            honor_node_taints: self.honor_taints,
+        }
+    }
+}
+
+impl TermSpec {
+    fn build(&self) -> PodTerm {
+        PodTerm {
+            topology_key: long_key(&self.key).into(),
+            selector: selector(&self.select),
+            namespaces: self.namespaces.iter().map(|name| name.as_str().into()).collect(),
+            namespace_selector: selector(&self.namespace_select),
+        }
+    }
 }
 
 impl World {
@@ -182,7 +248,7 @@ impl World {
             nodes,
             pending,
             daemons: self.daemons.iter().map(|spec| Arc::new(spec.shape())).collect(),
-            namespaces: BTreeMap::new(),
+            namespaces: self.namespaces.iter().map(|(name, map)| (name.as_str().into(), Arc::new(labels(map)))).collect(),
         }
     }
 }
@@ -366,7 +432,8 @@ impl NodeSpec {
             allocatable,
             used: resources(&self.used),
             daemon_used: resources(&self.daemon_used),
-            pods: self.pods.iter().map(bound).collect(),
+            pods: self.pods.iter().flat_map(|spec| (0..spec.pod.count.unwrap_or(1)).map(|_| bound(spec))).collect(),
+            fixed_pods: self.fixed.iter().map(|spec| Arc::new(spec.shape())).collect(),
             blocking_pods: self.blocking.iter().map(|why| (pod_key("daemon"), why.as_str().into())).collect(),
             launched: !self.unlaunched,
             registered: !self.unlaunched,
@@ -390,7 +457,13 @@ impl PodSpec {
         let mut requests = resources(&self.requests);
         requests.pods = 1;
         PodShape {
-            namespace: "default".into(),
+            namespace: self.namespace.as_deref().unwrap_or("default").into(),
+            labels: labels(&self.labels),
+            spread: self.spread.iter().map(SpreadSpec::build).collect(),
+            pod_affinity: self.affinity.iter().map(TermSpec::build).collect(),
+            pod_anti_affinity: self.anti_affinity.iter().map(TermSpec::build).collect(),
+            preferred_pod_affinity: weighted(&self.preferred_affinity),
+            preferred_pod_anti_affinity: weighted(&self.preferred_anti_affinity),
             requests,
             node_selector: labels(&self.selector),
             required_affinity: self.required.iter().map(term).collect(),
@@ -401,6 +474,10 @@ impl PodSpec {
             ..PodShape::default()
         }
     }
+}
+
+fn weighted(terms: &[(i32, TermSpec)]) -> Vec<(i32, PodTerm)> {
+    terms.iter().map(|(weight, term)| (*weight, term.build())).collect()
 }
 
 fn pod_key(name: &str) -> PodKey {

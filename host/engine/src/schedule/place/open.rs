@@ -1,0 +1,137 @@
+//! Opening claims.
+
+use super::{Fresh, Placer};
+use crate::batch::Run;
+use crate::schedule::claim::{Deciding, Offer, OpenClaim, first_unmet, fit, narrow};
+use crate::schedule::topology::Verdict;
+use crate::symbol::id_of;
+use crate::taint::untolerated;
+
+impl Placer<'_, '_> {
+    /// A new claim of the first NodePool that can host one pod, with that pod. `verdicts` are what the pod's constraints
+    /// leave, by alternative; `None` = it has no constraint.
+    pub(super) fn on_new_claim(&mut self, run: Run, level_at: usize, verdicts: Option<&[Option<Verdict>]>) -> u32 {
+        for pool_at in 0..self.pools.len() {
+            let Some(level) = self.groups.get(run.group as usize).and_then(|group| group.levels.get(level_at)) else {
+                return 0;
+            };
+            if level.dead_pools.contains(id_of(pool_at)) {
+                continue;
+            }
+            match self.open(run, level_at, pool_at, verdicts) {
+                Ok(mut claim) => {
+                    if let Some(pool) = self.pools.get_mut(pool_at)
+                        && let Some(view) = self.views.get(pool.view)
+                    {
+                        claim.charged = pool.limits.charge(&view.columns.capacity, &claim.types);
+                    }
+                    self.claims.push(claim);
+                    self.went_in(run.group, id_of(self.claims.len() - 1), None, 1);
+                    return 1;
+                }
+                Err(Offer::Never) => {
+                    if let Some(level) =
+                        self.groups.get_mut(run.group as usize).and_then(|g| g.levels.get_mut(level_at))
+                    {
+                        level.dead_pools.insert(id_of(pool_at));
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+        0
+    }
+
+    fn open(
+        &mut self,
+        run: Run,
+        level_at: usize,
+        pool_at: usize,
+        verdicts: Option<&[Option<Verdict>]>,
+    ) -> Result<OpenClaim, Offer> {
+        let alternatives = {
+            let group = self.groups.get(run.group as usize).ok_or(Offer::Never)?;
+            let level = group.levels.get(level_at).ok_or(Offer::Never)?;
+            let pool = self.pools.get(pool_at).ok_or(Offer::Never)?;
+            let taints = &pool.source.taints;
+            if pool.limits.no_nodes_left()
+                || untolerated(taints, &group.shape.tolerations, level.ignore_preferred_taints).is_some()
+            {
+                return Err(Offer::Never);
+            }
+            level.alternatives.clone()
+        };
+        let mut failure = Offer::Never;
+        for (at, set) in alternatives.into_iter().enumerate() {
+            let verdict = match verdicts {
+                None => None,
+                Some(verdicts) => match verdicts.get(at).and_then(Option::as_ref) {
+                    Some(verdict) if self.topology.suits_new_node(verdict) => Some(verdict),
+                    _ => {
+                        failure = Offer::NotNow;
+                        continue;
+                    }
+                },
+            };
+            match self.open_with(run, pool_at, set, verdict) {
+                Ok(claim) => return Ok(claim),
+                Err(Offer::NotNow) => failure = Offer::NotNow,
+                Err(_) => {}
+            }
+        }
+        Err(failure)
+    }
+
+    fn open_with(&mut self, run: Run, pool_at: usize, set: u32, verdict: Option<&Verdict>) -> Result<OpenClaim, Offer> {
+        let mut narrowed = match self.fresh(pool_at, set) {
+            Some(Fresh::Some(narrowed)) => (**narrowed).clone(),
+            _ => return Err(Offer::Never),
+        };
+        let around = self.surroundings(pool_at).ok_or(Offer::Never)?;
+        let group = self.groups.get(run.group as usize).ok_or(Offer::Never)?;
+        if let Some(dropped) = group.dropped_of(around.pool.view) {
+            narrowed.offerings.and_not(dropped);
+            narrowed.types.and(&around.view.columns.types_with(&narrowed.offerings));
+        }
+        around.pool.limits.restrict(&around.view.columns.capacity, &mut narrowed.types);
+        narrowed.types.and(&around.pool.holds_daemons);
+        let resources = group.requests.len();
+        let mut claim = OpenClaim::new(pool_at, narrowed, resources, set, run.group);
+        if self.best_effort_min_values && claim.requirements.has_min_values() {
+            let without = claim.requirements.without_min_values();
+            let (_, types) = fit(around, &without, &claim.used, group, &claim.types, 1);
+            while let Some((key, have)) = first_unmet(around, &claim.requirements, &types) {
+                let mut values = claim.requirements.get(key).cloned().unwrap_or_default();
+                values.min_values = Some(have);
+                claim.requirements.set(key, values);
+                claim.min_values_relaxed = true;
+            }
+        }
+        let asked = self.sets.sets.get(set as usize).ok_or(Offer::Never)?;
+        let Some(verdict) = verdict else {
+            let placed = claim.add(around, (group, run.group), (asked, set), run.from, 1);
+            return if placed > 0 { Ok(claim) } else { Err(Offer::Never) };
+        };
+        let prices = self.prices.get(around.pool.view).ok_or(Offer::Never)?;
+        let deciding = Deciding { around, topology: &self.topology, prices, claim: None };
+        match claim.offer(deciding, (group, run.group), (asked, set), verdict, run.from) {
+            Offer::Taken => Ok(claim),
+            failure => Err(failure),
+        }
+    }
+
+    /// The pool's template under a requirement set, worked out once.
+    pub(crate) fn fresh(&mut self, pool_at: usize, set: u32) -> Option<&Fresh> {
+        let slot = self.fresh.get(pool_at)?.get(set as usize)?;
+        if slot.is_none() {
+            let around = self.surroundings(pool_at)?;
+            let start = (&around.pool.template, &around.pool.types, &around.pool.offerings);
+            let made = match narrow(around, start, self.sets.sets.get(set as usize)?, None) {
+                Some(narrowed) => Fresh::Some(Box::new(narrowed)),
+                None => Fresh::Nothing,
+            };
+            *self.fresh.get_mut(pool_at)?.get_mut(set as usize)? = Some(made);
+        }
+        self.fresh.get(pool_at)?.get(set as usize)?.as_ref()
+    }
+}

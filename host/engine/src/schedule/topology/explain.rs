@@ -1,0 +1,1 @@
+//! Why the counts leave a pod nothing.
