@@ -79,8 +79,39 @@ pub enum Blocker {
     Limit(Arc<str>),
     /// minValues cannot be met on this key.
     MinValues(Arc<str>),
+    /// Where other pods are leaves no domain.
+    Topology {
+        /// The constraint that leaves the fewest.
+        rule: TopologyRule,
+        /// Its topology key.
+        key: Arc<str>,
+        /// Domains considered; for affinity those with a pod to join.
+        domains: u32,
+        /// Of them, ruled out by the pods that are there (or that are missing there).
+        by_rule: u32,
+        /// Of them, allowed by this constraint but without a node or offering that has room and meets the others.
+        by_capacity: u32,
+        /// Some of the domains with the number of pods that count, by name.
+        counts: Vec<(Arc<str>, u32)>,
+    },
     /// The pool itself cannot be used.
     PoolUnusable(Arc<str>),
+}
+
+/// A constraint on where other pods are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub enum TopologyRule {
+    /// Topology spread.
+    Spread {
+        /// Its maxSkew.
+        max_skew: u32,
+    },
+    /// The pod's affinity to pods.
+    Affinity,
+    /// The pod's anti-affinity.
+    AntiAffinity,
+    /// The anti-affinity of pods that run or were placed before.
+    AntiAffinityOfOthers,
 }
 
 /// Why a NodePool offers nothing.
@@ -151,6 +182,47 @@ impl fmt::Display for Blocker {
             Self::Limit(resource) => write!(f, "its limit on {resource} would be exceeded"),
             Self::MinValues(key) => write!(f, "minValues on {key} cannot be met"),
             Self::PoolUnusable(why) => write!(f, "it cannot be used: {why}"),
+            Self::Topology { rule, key, domains, by_rule, by_capacity, counts } => {
+                write!(f, "{rule} on {key}: ")?;
+                match (rule, domains) {
+                    (TopologyRule::Affinity, 0) => write!(f, "there is no pod that it has to join"),
+                    (_, 0) => write!(f, "no node has or could get this label"),
+                    _ => {
+                        let (causes, mut separator) = ([(by_rule, rule.cause()), (by_capacity, "have no room")], "");
+                        write!(f, "of {domains} domains ")?;
+                        for (count, cause) in causes.into_iter().filter(|(count, _)| **count > 0) {
+                            write!(f, "{separator}{count} {cause}")?;
+                            separator = ", ";
+                        }
+                        for (at, (name, pods)) in counts.iter().enumerate() {
+                            write!(f, "{}{name} {pods}", if at == 0 { " (pods: " } else { ", " })?;
+                        }
+                        write!(f, "{}", if counts.is_empty() { "" } else { ")" })
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl TopologyRule {
+    /// What the pods that are there do to a domain, of several domains.
+    fn cause(self) -> &'static str {
+        match self {
+            Self::Spread { .. } => "would exceed maxSkew",
+            Self::Affinity => "are not allowed to the pod",
+            Self::AntiAffinity | Self::AntiAffinityOfOthers => "have a pod to keep away from",
+        }
+    }
+}
+
+impl fmt::Display for TopologyRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spread { .. } => f.write_str("topology spread"),
+            Self::Affinity => f.write_str("pod affinity"),
+            Self::AntiAffinity => f.write_str("pod anti-affinity"),
+            Self::AntiAffinityOfOthers => f.write_str("anti-affinity of other pods"),
         }
     }
 }

@@ -20,6 +20,7 @@ use super::topology::{Around, Site, Topology};
 use super::unplaced::Rejected;
 use crate::batch::{Batch, Run};
 use crate::catalog::View;
+use crate::explain::Blocker;
 use crate::symbol::{SymbolSet, Symbols, id_of};
 use crate::taint::untolerated;
 
@@ -202,6 +203,15 @@ impl<'a> Placer<'_, 'a> {
             (sets.is_empty() || sets.iter().any(meets))
                 && filter.tolerations.is_none_or(|ours| untolerated(&pool.source.taints, ours, true).is_none())
         });
+    }
+
+    /// What the constraints of a group, fully relaxed, leave of a NodePool.
+    pub(crate) fn explain(&self, group: &Group<'_>, pool: Surroundings<'_, '_>) -> Option<Blocker> {
+        let level = group.levels.last()?;
+        let around = Around { pools: self.pools, views: self.views, symbols: self.symbols, sets: self.sets };
+        let constraints = group.demand.constraints.get(..level.constraints)?;
+        let nodes = id_of(self.nodes.nodes.len() + self.claims.len());
+        self.topology.explain(constraints, *level.strict.last()?, around, pool, nodes)
     }
 
     /// Pods went onto a claim that had `before` pods, or none because it is new.

@@ -18,6 +18,7 @@ pub(crate) fn why(
     group: &Group<'_>,
     sets: &[SymbolSet],
     resource_name: impl Fn(usize) -> Option<Arc<str>>,
+    topology: impl FnOnce() -> Option<Blocker>,
 ) -> Blocker {
     let pool = around.pool;
     let Some(level) = group.levels.last() else { return Blocker::NoNodePool };
@@ -86,7 +87,8 @@ pub(crate) fn why(
     if let Some((key, _)) = first_unmet(around, &left.requirements, &types) {
         return Blocker::MinValues(around.symbols.key_name(key));
     }
-    lost.blocker(considered, considered, 0, None)
+    // A node could be had: it is where the other pods are.
+    topology().unwrap_or_else(|| lost.blocker(considered, considered, 0, None))
 }
 
 /// A resource of which no type of the pool has enough, whatever else the pod needs.

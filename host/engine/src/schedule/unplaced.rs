@@ -57,7 +57,8 @@ fn group_reason(
     for pool in placer.pools.iter() {
         let Some(view) = placer.views.get(pool.view) else { continue };
         let around = Surroundings { pool, view, symbols: placer.symbols };
-        let blocker = reason::why(around, group, &placer.sets.sets, |at| resources.name(at).cloned());
+        let topology = || placer.explain(group, around);
+        let blocker = reason::why(around, group, &placer.sets.sets, |at| resources.name(at).cloned(), topology);
         per_pool.push((Arc::clone(&pool.source.name), blocker));
     }
     let used: Vec<&str> = placer.pools.iter().map(|pool| &*pool.source.name).collect();

@@ -172,7 +172,10 @@ impl Case {
         let on_nodes: usize = result.nominations.iter().map(|(_, pods)| pods.len()).sum();
         let placed = sizes.iter().sum::<usize>() + on_nodes;
         if self.expect.placed.is_some_and(|wanted| wanted != placed) {
-            failures.push(format!("{placed} pods are placed: {:?}", result.unplaced.first().map(|(_, why)| why.to_string())));
+            failures.push(format!(
+                "{placed} pods are placed: {:?}",
+                result.unplaced.first().map(|(_, why)| why.to_string())
+            ));
         }
         let count = |name: &str| -> BTreeMap<String, usize> {
             let name = long(name);

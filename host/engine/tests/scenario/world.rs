@@ -248,7 +248,11 @@ impl World {
             nodes,
             pending,
             daemons: self.daemons.iter().map(|spec| Arc::new(spec.shape())).collect(),
-            namespaces: self.namespaces.iter().map(|(name, map)| (name.as_str().into(), Arc::new(labels(map)))).collect(),
+            namespaces: self
+                .namespaces
+                .iter()
+                .map(|(name, map)| (name.as_str().into(), Arc::new(labels(map))))
+                .collect(),
         }
     }
 }
