@@ -7,6 +7,9 @@ use crate::node::Node;
 use crate::nodepool::NodePool;
 use crate::pod::{Pod, PodShape};
 
+/// Labels of an object.
+pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
+
 /// The world at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -21,7 +24,7 @@ pub struct Snapshot {
     /// Pods of DaemonSets as they would be on a new node: shape per DaemonSet.
     pub daemons: Vec<Arc<PodShape>>,
     /// Labels of every namespace, for namespace selectors.
-    pub namespaces: BTreeMap<Arc<str>, Arc<BTreeMap<Arc<str>, Arc<str>>>>,
+    pub namespaces: BTreeMap<Arc<str>, Arc<Labels>>,
 }
 
 /// How a round is to be run.

@@ -27,8 +27,8 @@ impl<'a> Running<'a> {
         let mut by_address: HashMap<*const PodShape, u32> = HashMap::new();
         let mut by_content: BTreeMap<Looks<'a>, u32> = BTreeMap::new();
         for node in snapshot.nodes.values() {
-            let stays = |pod: &&NodePod| !pod.terminating && !(node.deleting && is_moving(pod));
-            let shapes = node.pods.iter().filter(stays).map(|pod| &pod.shape).chain(&node.fixed_pods);
+            let leaves = |pod: &NodePod| pod.terminating || (node.deleting && is_moving(pod));
+            let shapes = node.pods.iter().filter(|pod| !leaves(pod)).map(|pod| &pod.shape).chain(&node.fixed_pods);
             let mut on: Vec<(u32, u32)> = Vec::new();
             for shape in shapes {
                 let at = *by_address.entry(Arc::as_ptr(shape)).or_insert_with(|| {
