@@ -6,7 +6,7 @@ CARGO ?= cargo
 # the AWS SDK a second time.
 ALL := mortise/aws,mortise-cloud/aws,mortise-sim/kubectl-tests
 
-.PHONY: demo test test-fast test-e2e bench lint tools deny generate help
+.PHONY: demo test test-fast test-e2e parity bench lint tools deny generate help
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,9 @@ test-fast: ## what needs no control plane and no AWS SDK
 test-e2e: tools ## the built binary on a real control plane and a real AWS API endpoint
 	$(CARGO) build --workspace --features $(ALL)
 	$(CARGO) test --workspace --features $(ALL) --test e2e
+
+parity: ## SEEDS generated problems through the engine, the independent checker and the real Karpenter (needs Go)
+	$(CARGO) run --quiet -p mortise-parity -- --seeds $(or $(SEEDS),500) --from $(or $(FROM),0)
 
 bench: tools ## the numbers, as ratios measured in one run
 	$(CARGO) bench -p mortise-engine
