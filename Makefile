@@ -6,7 +6,7 @@ CARGO ?= cargo
 # the AWS SDK a second time.
 ALL := mortise/aws,mortise-cloud/aws,mortise-sim/kubectl-tests
 
-.PHONY: demo test test-fast test-e2e parity bench lint tools deny generate help
+.PHONY: demo test test-fast test-e2e parity test-oracle bench lint tools deny generate help
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,6 +26,10 @@ test-e2e: tools ## the built binary on a real control plane and a real AWS API e
 
 parity: ## SEEDS generated problems through the engine, the independent checker and the real Karpenter (needs Go)
 	$(CARGO) run --quiet -p mortise-parity -- --seeds $(or $(SEEDS),500) --from $(or $(FROM),0)
+
+test-oracle: ## the real Karpenter's answers to the problems of tests/parity, in both releases
+	cd tests/parity/oracle && GOTOOLCHAIN=go1.27.3 go test -trimpath .
+	cd tests/parity/oracle && GOTOOLCHAIN=go1.26.9 go test -trimpath -modfile=../oracle-v1.14/go.mod -tags karpenter_v1_14 .
 
 bench: tools ## the numbers, as ratios measured in one run
 	$(CARGO) bench -p mortise-engine

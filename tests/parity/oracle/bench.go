@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"runtime/debug"
 	"sort"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -28,6 +28,8 @@ type Measurement struct {
 	Processors int       `json:"processors"`
 	Millis     []float64 `json:"millis"`
 	BestMillis float64   `json:"bestMillis"`
+	// CPUMillis is the processor time of all threads meanwhile: on a busy machine the steadier number.
+	CPUMillis  []float64 `json:"cpuMillis"`
 	PodsPerSec float64   `json:"podsPerSec"`
 	// MiB resident when the first Solve began, and at most while one ran (setting up the next one included).
 	BaseRssMiB float64 `json:"baseRssMiB"`
@@ -96,10 +98,12 @@ func (m *Measurement) iterate(problem *Problem, iteration int, limit time.Durati
 		_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 		m.BaseRssMiB = residentMiB("VmRSS")
 	}
+	before := processorTime()
 	results, took, err := r.solve(limit)
 	if err != nil {
 		return err
 	}
+	m.CPUMillis = append(m.CPUMillis, float64((processorTime()-before).Microseconds())/1000)
 	m.Millis = append(m.Millis, float64(took.Microseconds())/1000)
 	m.Pods = len(r.pods) + len(r.refused)
 	m.Nodes = len(results.NewNodeClaims)
@@ -111,6 +115,15 @@ func (m *Measurement) iterate(problem *Problem, iteration int, limit time.Durati
 		m.Unplaced = unplaced
 	}
 	return nil
+}
+
+// processorTime is what this process has used so far, in user and kernel mode.
+func processorTime() time.Duration {
+	usage := syscall.Rusage{}
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // residentMiB reads a line of /proc/self/status that is given in kB; 0 where there is none.
@@ -131,5 +144,3 @@ func residentMiB(field string) float64 {
 	}
 	return 0
 }
-
-var _ json.Marshaler = (*Answer)(nil)

@@ -205,7 +205,7 @@ func TestExportsAreReadAgainAndWhollyPlaced(t *testing.T) {
 			if err := json.Unmarshal(measured.Bytes(), &m); err != nil {
 				t.Fatal(err)
 			}
-			if m.Pods != 43 || !m.AllPlaced || len(m.Millis) != 2 || m.BestMillis <= 0 {
+			if m.Pods != 43 || !m.AllPlaced || len(m.Millis) != 2 || m.BestMillis <= 0 || m.CPUMillis[0] <= 0 {
 				t.Errorf("%+v", m)
 			}
 		})
