@@ -119,6 +119,7 @@ impl Controller {
         let events = EventOptions { instance: lead::hostname(), ..EventOptions::default() };
         let clock = Clock::start();
         let (state, changes) = Shared::new(clock);
+        state.with(|s| s.set_default_spread(settings.default_spread.clone()));
         let (launcher, line) = Launcher::new();
         let (election, leader) = lead::Election::start(&settings, election.unwrap_or_else(|| client.clone()));
         let leads = leader.watch();
@@ -139,6 +140,7 @@ impl Controller {
         observe::collect(&ctx);
         let options = WatchOptions {
             policies: Some((ctx.namespace.clone(), settings.policies_configmap.clone())),
+            workloads: !settings.default_spread.is_empty(),
             ..WatchOptions::default()
         };
         let (watches, events) = Watches::start(&client, &options);

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
+mod default_spread;
 pub mod table;
 #[cfg(test)]
 mod tests;
 
+use mortise_engine::pod::Spread;
 use table::{AWS_FEATURE_GATES, FEATURE_GATES, Form, SETTINGS, Setting, Support};
 
 /// What was typed, by environment variable name; everything has a value, the default if nothing else.
@@ -62,6 +64,8 @@ pub struct Settings {
     pub ignore_preferences: bool,
     pub min_values_best_effort: bool,
     pub ignore_dra_requests: bool,
+    /// Constraints of pods that have none of their own; their selectors are made for each pod.
+    pub default_spread: Vec<Spread>,
     pub feature_gates: BTreeMap<&'static str, bool>,
     pub aws_feature_gates: BTreeMap<&'static str, bool>,
     pub cluster_name: String,
@@ -157,6 +161,7 @@ impl Settings {
             ignore_preferences: check.word("PREFERENCE_POLICY") == "Ignore",
             min_values_best_effort: check.word("MIN_VALUES_POLICY") == "BestEffort",
             ignore_dra_requests: check.bool("IGNORE_DRA_REQUESTS"),
+            default_spread: check.default_spread("SCHEDULER_CONFIG"),
             feature_gates: check.gates("FEATURE_GATES", FEATURE_GATES),
             aws_feature_gates: check.gates("AWS_FEATURE_GATES", AWS_FEATURE_GATES),
             cluster_name: check.text("CLUSTER_NAME"),
@@ -325,6 +330,13 @@ impl Check<'_> {
             self.fail(env, format!("\"{text}\" is unknown; give one of {}", words.join(", ")));
         }
         text
+    }
+
+    fn default_spread(&mut self, env: &str) -> Vec<Spread> {
+        default_spread::parse(&self.text(env)).unwrap_or_else(|problem| {
+            self.fail(env, problem);
+            Vec::new()
+        })
     }
 
     fn paths(&mut self, env: &str) -> Vec<String> {

@@ -70,15 +70,16 @@ fn pods_without_a_place_are_told_why() {
         (
             "spread",
             pod(
-                "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]",
+                "topologySpreadConstraints: [{maxSkew: 0, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]",
                 "1",
             ),
-            "spec.topologySpreadConstraints",
+            "spec.topologySpreadConstraints[0].maxSkew is 0",
         ),
         (
             "port",
-            pod("hostNetwork: false", "1").replace("name: c,", "name: c, ports: [{containerPort: 80, hostPort: 80}],"),
-            "hostPort",
+            pod("hostNetwork: false", "1")
+                .replace("name: c,", "name: c, ports: [{containerPort: 80, hostPort: 70000}],"),
+            "hostPort 70000 is not a port",
         ),
     ];
     for (name, manifest, expected) in cases {

@@ -1,15 +1,18 @@
-//! Kubernetes objects → records and engine types. Nothing is dropped in silence: a hard constraint that this version does
-//! not act on becomes a reason on the shape, a soft one is named in [`crate::record::Soft`].
+//! Kubernetes objects → records and engine types. Nothing is dropped in silence: a constraint that this version does not
+//! act on, or that Kubernetes would refuse, becomes a reason on the shape.
 
 mod affinity;
 mod custom;
 mod node;
 mod nodepool;
 mod pod;
+mod ports;
 mod requests;
-pub mod selector;
+mod selector;
 mod storage;
 mod toleration;
+mod topology;
+mod workload;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +30,8 @@ pub use affinity::{requirement, selector_terms};
 pub use custom::{api_requirement, api_requirements, api_resources, api_taint, to_api_requirements};
 pub use nodepool::{Refers, nodepool};
 pub use requests::effective_requests;
+pub(crate) use selector::equals;
+pub use selector::label_selector;
 
 /// Turns objects into records. It holds the shared strings and shapes, so one lives per stream of events.
 #[derive(Debug, Default)]

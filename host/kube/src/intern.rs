@@ -36,13 +36,13 @@ impl<T: ?Sized + Hash + Eq> Interner<T> {
         self.values.is_empty()
     }
 
-    /// The shared copy of `value` and whether it had been there already.
-    fn lookup<Q>(&mut self, value: Q) -> (Arc<T>, bool)
+    /// The shared copy of `value`.
+    fn lookup<Q>(&mut self, value: Q) -> Arc<T>
     where
         Q: Borrow<T> + Into<Arc<T>>,
     {
         if let Some(found) = self.values.get::<T>(value.borrow()) {
-            return (Arc::clone(found), true);
+            return Arc::clone(found);
         }
         if self.values.len() >= self.sweep_at {
             self.values.retain(|held| Arc::strong_count(held) > 1);
@@ -50,29 +50,28 @@ impl<T: ?Sized + Hash + Eq> Interner<T> {
         }
         let shared: Arc<T> = value.into();
         self.values.insert(Arc::clone(&shared));
-        (shared, false)
+        shared
     }
 }
 
 impl Strings {
     /// The shared copy of `text`.
     pub fn get(&mut self, text: &str) -> Arc<str> {
-        self.lookup(text).0
+        self.lookup(text)
     }
 }
 
 impl<E: Hash + Eq> Interner<[E]> {
     /// The shared copy of a list.
     pub fn list(&mut self, value: Vec<E>) -> Arc<[E]> {
-        self.lookup(value).0
+        self.lookup(value)
     }
 }
 
 impl<T: Hash + Eq> Interner<T> {
-    /// The shared copy of `value`, and whether this value is new here.
-    pub fn share(&mut self, value: T) -> (Arc<T>, bool) {
-        let (shared, known) = self.lookup(value);
-        (shared, !known)
+    /// The shared copy of `value`.
+    pub fn share(&mut self, value: T) -> Arc<T> {
+        self.lookup(value)
     }
 }
 
@@ -93,11 +92,10 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_new_once() {
+    fn equal_shapes_are_one_allocation() {
         let mut shapes = Interner::<Vec<u8>>::default();
-        let (first, new) = shapes.share(vec![1]);
-        assert!(new);
-        let (second, new) = shapes.share(vec![1]);
-        assert!(!new && Arc::ptr_eq(&first, &second));
+        let first = shapes.share(vec![1]);
+        assert!(Arc::ptr_eq(&first, &shapes.share(vec![1])));
+        assert!(!Arc::ptr_eq(&first, &shapes.share(vec![2])));
     }
 }

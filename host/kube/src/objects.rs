@@ -10,20 +10,22 @@ mod pdb;
 mod pod;
 mod resource;
 mod volume;
+mod workload;
 
 pub use daemonset::{DaemonSet, DaemonSetSpec, PodTemplate};
-pub use meta::kept_annotation;
+pub use meta::{DEFAULT_CLASS, kept_annotation};
 pub use node::{Condition, Node, NodeInfo, NodeSpec, NodeStatus, Taint};
 pub use pdb::{Expression, LabelSelector, Pdb, PdbSpec, PdbStatus};
 pub use pod::{
-    Affinity, Container, ContainerPort, ContainerStatus, EphemeralVolume, NodeAffinity, NodeSelector, NodeSelectorTerm,
-    Pod, PodAffinity, PodSpec, PodStatus, PreferredTerm, PvcVolume, ResourceList, ResourceNeeds, SpreadConstraint,
-    Toleration, Volume,
+    ActualResources, Affinity, ClaimTemplate, Container, ContainerPort, ContainerStatus, EphemeralVolume, NodeAffinity,
+    NodeSelector, NodeSelectorTerm, Pod, PodAffinity, PodAffinityTerm, PodSpec, PodStatus, PreferredTerm, PvcVolume,
+    ResourceList, ResourceNeeds, SpreadConstraint, Toleration, Volume, WeightedPodAffinityTerm,
 };
 pub use volume::{
-    PersistentVolume, PersistentVolumeClaim, PvSpec, PvcSpec, PvcStatus, StorageClass, TopologyExpression,
-    TopologyTerm, VolumeAffinity,
+    CsiDriver, CsiNode, CsiNodeSpec, CsiSource, PersistentVolume, PersistentVolumeClaim, PvSpec, PvcSpec, PvcStatus,
+    StorageClass, TopologyExpression, TopologyTerm, VolumeAffinity, VolumeCount,
 };
+pub use workload::{EqualitySpec, Namespace, ReplicaSet, ReplicationController, Service, StatefulSet, WorkloadSpec};
 
 use serde::de::{Deserialize, Deserializer};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mortise_engine::pod::{PodKey, PodShape};
 use mortise_engine::quantity::Resources;
+use mortise_engine::selector::LabelSelector;
 use mortise_engine::taint::Taint;
 
 /// Labels or annotations with shared strings.
@@ -33,15 +34,19 @@ impl std::fmt::Display for ObjectName {
 }
 
 /// Who controls a pod, as far as it matters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// Nobody, or a kind that needs no special treatment.
     #[default]
     Other,
     /// An apps/v1 DaemonSet, by UID.
     DaemonSet(Arc<str>),
-    /// An apps/v1 StatefulSet.
-    StatefulSet,
+    /// An apps/v1 StatefulSet, by name.
+    StatefulSet(Arc<str>),
+    /// An apps/v1 ReplicaSet, by name.
+    ReplicaSet(Arc<str>),
+    /// A v1 ReplicationController, by name.
+    ReplicationController(Arc<str>),
     /// A v1 Node: a mirror (static) pod.
     Node,
 }
@@ -81,34 +86,8 @@ pub struct VolumeRef {
     pub volume: Arc<str>,
     /// Name of the PersistentVolumeClaim in the pod's namespace.
     pub claim: Arc<str>,
-}
-
-/// Soft constraints of a pod that this version leaves out of the placement. They never keep it from being placed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Soft {
-    /// `topologySpreadConstraints` with `whenUnsatisfiable: ScheduleAnyway`.
-    pub spread: bool,
-    /// Preferred pod affinity.
-    pub affinity: bool,
-    /// Preferred pod anti-affinity.
-    pub anti_affinity: bool,
-}
-
-impl Soft {
-    /// Field names of what was left out.
-    pub fn names(self) -> Vec<&'static str> {
-        let mut names = Vec::new();
-        if self.spread {
-            names.push("topologySpreadConstraints with whenUnsatisfiable: ScheduleAnyway");
-        }
-        if self.affinity {
-            names.push("preferred podAffinity");
-        }
-        if self.anti_affinity {
-            names.push("preferred podAntiAffinity");
-        }
-        names
-    }
+    /// The claim is made for the pod (a generic ephemeral volume), of this `storageClassName`.
+    pub made: Option<Option<Arc<str>>>,
 }
 
 /// What is kept of a Pod.
@@ -148,8 +127,6 @@ pub struct PodRecord {
     pub hold: Hold,
     /// Eviction cost in thousandths, within ±10,000.
     pub eviction_cost_milli: i64,
-    /// Soft constraints that are left out.
-    pub soft: Soft,
     /// PersistentVolumeClaims it mounts.
     pub volumes: Box<[VolumeRef]>,
 }
@@ -200,7 +177,7 @@ impl PodRecord {
 
     /// Would need another place when its node goes (karpenter-algorithms §5.3).
     pub fn reschedulable(&self) -> bool {
-        let lives = self.active() || (matches!(self.owner, Owner::StatefulSet) && !self.terminal());
+        let lives = self.active() || (matches!(self.owner, Owner::StatefulSet(_)) && !self.terminal());
         lives && !matches!(self.owner, Owner::DaemonSet(_) | Owner::Node)
     }
 
@@ -329,8 +306,8 @@ pub struct DaemonSetRecord {
 pub struct PdbRecord {
     /// Namespace and name.
     pub name: ObjectName,
-    /// Which pods of the namespace it covers.
-    pub selector: crate::convert::selector::Selector,
+    /// Which pods of the namespace it covers; `None` covers none.
+    pub selector: Option<LabelSelector>,
     /// `status.disruptionsAllowed`.
     pub disruptions_allowed: i64,
     /// `maxUnavailable` is 0 or "0%", or `minAvailable` is "100%": it can never allow an eviction.
@@ -346,7 +323,7 @@ pub struct PvcRecord {
     pub name: ObjectName,
     /// `spec.volumeName`.
     pub volume: Option<Arc<str>>,
-    /// `spec.storageClassName`.
+    /// `spec.storageClassName`; absent = the default class is still to be filled in, empty = none is wanted.
     pub class: Option<Arc<str>>,
     /// Annotation `pv.kubernetes.io/bind-completed` is present.
     pub bind_completed: bool,
@@ -365,6 +342,8 @@ pub struct PvRecord {
     pub terms: Vec<mortise_engine::pod::Term>,
     /// A part of the node affinity that cannot be expressed.
     pub problem: Option<Arc<str>>,
+    /// CSI driver that attaches it, also for volumes written in the form of before CSI; `None` = it is not attached.
+    pub driver: Option<Arc<str>>,
     /// Local or hostPath volume.
     pub local: bool,
     /// Has a deletion timestamp.
@@ -376,10 +355,50 @@ pub struct PvRecord {
 pub struct StorageClassRecord {
     /// Name.
     pub name: Arc<str>,
+    /// CSI driver of its volumes, also where the provisioner has its name of before CSI; `None` = they are not attached.
+    pub driver: Option<Arc<str>>,
+    /// Annotated as the default class: its creation, Unix milliseconds.
+    pub default_since_unix_ms: Option<i64>,
     /// `volumeBindingMode` is Immediate (also when absent).
     pub immediate: bool,
     /// `allowedTopologies`, keys normalised; empty = anywhere.
     pub terms: Vec<mortise_engine::pod::Term>,
+}
+
+/// What is kept of a CSINode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CsiNodeRecord {
+    /// Name of the node.
+    pub name: Arc<str>,
+    /// Attach limits by driver; `None` = no limit.
+    pub limits: BTreeMap<Arc<str>, Option<u32>>,
+}
+
+/// What is kept of a Namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceRecord {
+    /// Name.
+    pub name: Arc<str>,
+    /// Labels.
+    pub labels: Arc<Map>,
+}
+
+/// What is kept of a Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceRecord {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// Labels that its pods have; empty = it selects none.
+    pub selector: Map,
+}
+
+/// What is kept of a ReplicaSet, StatefulSet or ReplicationController.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkloadRecord {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// Which pods are its own; `None` = that cannot be told.
+    pub selector: Option<LabelSelector>,
 }
 
 /// `data` and `binaryData` of the policy ConfigMap.

@@ -5,12 +5,15 @@
 //! something about it changed: sums are taken then, over the pods of that one node, and cannot drift.
 
 mod access;
+mod attachments;
 mod build;
 mod change;
 mod daemons;
+mod default_spread;
 mod eviction;
 mod pods;
 mod promise;
+mod shape;
 mod slots;
 mod volumes;
 
@@ -27,7 +30,8 @@ use mortise_engine::snapshot::Snapshot;
 use crate::convert::{self, Refers};
 use crate::intern::{Interner, Strings};
 use crate::record::{
-    DaemonSetRecord, ObjectName, PdbRecord, PodRecord, PolicyData, PvRecord, PvcRecord, StorageClassRecord,
+    CsiNodeRecord, DaemonSetRecord, NamespaceRecord, ObjectName, PdbRecord, PodRecord, PolicyData, PvRecord, PvcRecord,
+    StorageClassRecord,
 };
 use crate::watch::{Delta, Event, Kind};
 
@@ -59,6 +63,10 @@ pub struct ClusterState {
     storage_classes: BTreeMap<Arc<str>, Arc<StorageClassRecord>>,
     /// Something about volumes changed since nodes were last built.
     volumes_changed: bool,
+    claim_users: attachments::ClaimUsers,
+    csi_nodes: BTreeMap<Arc<str>, Arc<CsiNodeRecord>>,
+    namespaces: BTreeMap<Arc<str>, Arc<NamespaceRecord>>,
+    default_spread: default_spread::DefaultSpread,
     policies: Option<Arc<PolicyData>>,
     strings: Strings,
     shapes: Interner<PodShape>,
@@ -147,6 +155,22 @@ impl ClusterState {
                 let changed = self.keyed(kind, delta, |s| &mut s.storage_classes, name, PartialEq::eq, |n| n.name, out);
                 self.volumes_touched(!changed.is_empty(), out);
             }
+            Event::CsiNode(delta) => {
+                let name = |node: &CsiNodeRecord| ObjectName::new("", Arc::clone(&node.name));
+                let changed =
+                    self.keyed(Kind::CsiNode, delta, |s| &mut s.csi_nodes, name, PartialEq::eq, |n| n.name, out);
+                for node in changed {
+                    self.touch_node(&node);
+                }
+            }
+            Event::Namespace(delta) => {
+                let name = |n: &NamespaceRecord| ObjectName::new("", Arc::clone(&n.name));
+                self.keyed(Kind::Namespace, delta, |s| &mut s.namespaces, name, PartialEq::eq, |n| n.name, out);
+            }
+            Event::Service(delta) => self.apply_services(delta, out),
+            Event::ReplicaSet(delta) => self.apply_workloads(Kind::ReplicaSet, delta, out),
+            Event::StatefulSet(delta) => self.apply_workloads(Kind::StatefulSet, delta, out),
+            Event::ReplicationController(delta) => self.apply_workloads(Kind::ReplicationController, delta, out),
             Event::Policies(delta) => self.apply_policies(delta, out),
         }
         changes
@@ -162,22 +186,25 @@ impl ClusterState {
             nodes: self.slots.built(),
             pending: self.pending(now_unix_ms),
             daemons: self.daemons.shapes(&mut self.shapes),
-            namespaces: BTreeMap::new(),
+            namespaces: self.namespaces.iter().map(|(name, n)| (Arc::clone(name), Arc::clone(&n.labels))).collect(),
         }
     }
 
     /// Pods that wait for capacity and are promised none.
     fn pending(&mut self, now_unix_ms: i64) -> Vec<Pod> {
         let waiting = self.provisionable(now_unix_ms);
-        waiting
+        let mut shapes = shape::Shared::new(std::mem::take(&mut self.shapes));
+        let pending = waiting
             .iter()
             .map(|pod| Pod {
                 key: pod.key.clone(),
-                shape: self.full_shape(pod),
+                shape: self.full_shape(pod, &mut shapes),
                 created_unix_ms: pod.created_unix_ms,
                 buffer: None,
             })
-            .collect()
+            .collect();
+        self.shapes = shapes.into_inner();
+        pending
     }
 
     fn engine_pools(&mut self, catalogs: &BTreeMap<Arc<str>, Arc<Catalog>>) -> Vec<Arc<engine_pool::NodePool>> {
@@ -237,7 +264,7 @@ impl ClusterState {
     }
 
     /// Takes a delta into a map of its own and returns the keys whose object changed.
-    #[expect(clippy::too_many_arguments, reason = "one generic body instead of seven copies")]
+    #[expect(clippy::too_many_arguments, reason = "one generic body instead of twelve copies")]
     fn keyed<K: Ord + Clone, T>(
         &mut self,
         kind: Kind,

@@ -16,7 +16,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::record::{
-    DaemonSetRecord, NodeRecord, ObjectName, PdbRecord, PodRecord, PolicyData, PvRecord, PvcRecord, StorageClassRecord,
+    CsiNodeRecord, DaemonSetRecord, NamespaceRecord, NodeRecord, ObjectName, PdbRecord, PodRecord, PolicyData,
+    PvRecord, PvcRecord, ServiceRecord, StorageClassRecord, WorkloadRecord,
 };
 
 /// Kinds that are watched.
@@ -42,13 +43,25 @@ pub enum Kind {
     Pv,
     /// StorageClasses.
     StorageClass,
+    /// CSINodes.
+    CsiNode,
+    /// Namespaces.
+    Namespace,
+    /// Services; only for default topology spread.
+    Service,
+    /// ReplicaSets; only for default topology spread.
+    ReplicaSet,
+    /// StatefulSets; only for default topology spread.
+    StatefulSet,
+    /// ReplicationControllers; only for default topology spread.
+    ReplicationController,
     /// The policy ConfigMap.
     Policies,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 17] = [
         Self::Pod,
         Self::Node,
         Self::NodePool,
@@ -59,6 +72,12 @@ impl Kind {
         Self::Pvc,
         Self::Pv,
         Self::StorageClass,
+        Self::CsiNode,
+        Self::Namespace,
+        Self::Service,
+        Self::ReplicaSet,
+        Self::StatefulSet,
+        Self::ReplicationController,
         Self::Policies,
     ];
 
@@ -75,6 +94,12 @@ impl Kind {
             Self::Pvc => "PersistentVolumeClaim",
             Self::Pv => "PersistentVolume",
             Self::StorageClass => "StorageClass",
+            Self::CsiNode => "CSINode",
+            Self::Namespace => "Namespace",
+            Self::Service => "Service",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::StatefulSet => "StatefulSet",
+            Self::ReplicationController => "ReplicationController",
             Self::Policies => "ConfigMap",
         }
     }
@@ -133,6 +158,18 @@ pub enum Event {
     Pv(Delta<PvRecord>),
     /// StorageClasses.
     StorageClass(Delta<StorageClassRecord>),
+    /// CSINodes.
+    CsiNode(Delta<CsiNodeRecord>),
+    /// Namespaces.
+    Namespace(Delta<NamespaceRecord>),
+    /// Services.
+    Service(Delta<ServiceRecord>),
+    /// ReplicaSets.
+    ReplicaSet(Delta<WorkloadRecord>),
+    /// StatefulSets.
+    StatefulSet(Delta<WorkloadRecord>),
+    /// ReplicationControllers.
+    ReplicationController(Delta<WorkloadRecord>),
     /// The policy ConfigMap.
     Policies(Delta<PolicyData>),
 }
@@ -142,6 +179,8 @@ pub enum Event {
 pub struct Options {
     /// Namespace and name of the policy ConfigMap; `None` = not watched (and counted as listed).
     pub policies: Option<(String, String)>,
+    /// Watch Services and the owners of pods, which default topology spread needs; otherwise they count as listed.
+    pub workloads: bool,
     /// Objects per page of a list. 500 is what client-go asks for.
     pub page_size: u32,
     /// Events that may wait for the reader before the watches pause.
@@ -150,7 +189,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { policies: None, page_size: 500, buffer: 1024 }
+        Self { policies: None, workloads: false, page_size: 500, buffer: 1024 }
     }
 }
 

@@ -77,7 +77,6 @@ fn not_acted_on_warns() {
         ("FEATURE_GATES", "Unheard=true", "Unheard"),
         ("AWS_FEATURE_GATES", "DRAEFA=true", "DRAEFA"),
         ("ENABLE_ZONAL_SHIFT", "true", "ENABLE_ZONAL_SHIFT"),
-        ("SCHEDULER_CONFIG", "{}", "SCHEDULER_CONFIG"),
     ] {
         let settings = validate(&[(env, value)]).unwrap();
         assert_eq!(settings.warnings.len(), 1, "{env}: {:?}", settings.warnings);

@@ -138,7 +138,7 @@ impl Converter {
 }
 
 /// A label key: an optional DNS subdomain and a slash, then a name.
-fn qualified_name(key: &str) -> bool {
+pub(super) fn qualified_name(key: &str) -> bool {
     let name = match key.split_once('/') {
         Some((prefix, name)) => {
             let part = |p: &str| {
@@ -158,7 +158,7 @@ fn qualified_name(key: &str) -> bool {
 }
 
 /// A label value: empty, or up to 63 characters with alphanumeric ends.
-fn label_value(value: &str) -> bool {
+pub(super) fn label_value(value: &str) -> bool {
     let bytes = value.as_bytes();
     let ends = |b: Option<&u8>| b.is_none_or(u8::is_ascii_alphanumeric);
     bytes.len() <= MAX_PART

@@ -9,9 +9,9 @@ use mortise_engine::requirement::Operator;
 
 use super::affinity::selector_terms;
 use super::toleration::covers_disrupted;
-use super::{Converter, effective_requests, opt_unix_ms, selector::Selector};
-use crate::objects::{DaemonSet, Pdb, Pod, PodSpec, PodStatus, Scalar, SpreadConstraint};
-use crate::record::{DaemonSetRecord, Hold, Owner, PdbRecord, Phase, PodRecord, Soft, VolumeRef};
+use super::{Converter, effective_requests, label_selector, opt_unix_ms};
+use crate::objects::{DaemonSet, Pdb, Pod, PodSpec, PodStatus, Scalar};
+use crate::record::{DaemonSetRecord, Hold, Owner, PdbRecord, Phase, PodRecord, VolumeRef};
 
 /// Longest piece of a user's text that is repeated in a message or record.
 const MAX_QUOTE: usize = 64;
@@ -22,7 +22,7 @@ impl Converter {
         let meta = &pod.metadata;
         let name = self.name(meta);
         let notes = meta.annotations.as_ref();
-        let (shape, soft) = self.shape(&name.namespace, meta.labels.as_ref(), &pod.spec, &pod.status);
+        let shape = self.shape(&name.namespace, meta.labels.as_ref(), &pod.spec, &pod.status);
         let priority = shape.priority;
         let condition = |kind: &str| pod.status.conditions.iter().find(|c| c.kind == kind);
         let pod_scheduled =
@@ -56,7 +56,6 @@ impl Converter {
             refuses_nodepools: refuses_nodepools(&shape),
             hold: hold(notes),
             eviction_cost_milli: eviction_cost(notes, priority),
-            soft,
             volumes: self.volumes(&pod.spec, &name.name),
             shape,
         }
@@ -67,7 +66,7 @@ impl Converter {
         let name = self.name(&ds.metadata);
         let template = &ds.spec.template;
         let labels = template.metadata.labels.as_ref();
-        let (shape, _) = self.shape(&name.namespace, labels, &template.spec, &PodStatus::default());
+        let shape = self.shape(&name.namespace, labels, &template.spec, &PodStatus::default());
         DaemonSetRecord {
             name,
             uid: self.strings.get(ds.metadata.uid.as_deref().unwrap_or_default()),
@@ -79,9 +78,13 @@ impl Converter {
     /// What is kept of a PodDisruptionBudget.
     pub fn pdb(&mut self, pdb: &Pdb) -> PdbRecord {
         let is = |value: Option<&Scalar>, texts: &[&str]| value.is_some_and(|v| texts.contains(&v.0.trim()));
+        // A selector that cannot be read covers every pod: for a budget that is the careful reading.
+        let selector = pdb.spec.selector.as_ref();
+        let selector =
+            selector.map(|from| label_selector(&mut self.strings, "spec.selector", from).unwrap_or_default());
         PdbRecord {
             name: self.name(&pdb.metadata),
-            selector: Selector::new(&mut self.strings, pdb.spec.selector.as_ref()),
+            selector,
             disruptions_allowed: pdb.status.disruptions_allowed,
             never: is(pdb.spec.max_unavailable.as_ref(), &["0", "0%"])
                 || is(pdb.spec.min_available.as_ref(), &["100%"]),
@@ -92,10 +95,17 @@ impl Converter {
     fn owner(&mut self, pod: &Pod) -> Owner {
         let mut owner = Owner::Other;
         for reference in pod.metadata.owner_references.iter().flatten() {
+            let controls = reference.controller == Some(true);
             match (reference.api_version.as_str(), reference.kind.as_str()) {
                 ("apps/v1", "DaemonSet") => return Owner::DaemonSet(self.strings.get(&reference.uid)),
                 ("v1", "Node") => owner = Owner::Node,
-                ("apps/v1", "StatefulSet") => owner = Owner::StatefulSet,
+                ("apps/v1", "StatefulSet") => owner = Owner::StatefulSet(self.strings.get(&reference.name)),
+                ("apps/v1", "ReplicaSet") if controls && owner == Owner::Other => {
+                    owner = Owner::ReplicaSet(self.strings.get(&reference.name));
+                }
+                ("v1", "ReplicationController") if controls && owner == Owner::Other => {
+                    owner = Owner::ReplicationController(self.strings.get(&reference.name));
+                }
                 _ => {}
             }
         }
@@ -105,24 +115,28 @@ impl Converter {
     fn volumes(&mut self, spec: &PodSpec, pod_name: &str) -> Box<[VolumeRef]> {
         let mut refs = Vec::new();
         for volume in &spec.volumes {
-            let claim = match (&volume.persistent_volume_claim, &volume.ephemeral) {
-                (Some(source), _) => self.strings.get(&source.claim_name),
-                (None, Some(_)) => Arc::from(format!("{pod_name}-{}", volume.name)),
+            let (claim, made) = match (&volume.persistent_volume_claim, &volume.ephemeral) {
+                (Some(source), _) => (self.strings.get(&source.claim_name), None),
+                (None, Some(source)) => {
+                    let class = source.volume_claim_template.spec.storage_class_name.as_deref();
+                    let name = Arc::from(format!("{pod_name}-{}", volume.name));
+                    (name, Some(class.map(|class| self.strings.get(class))))
+                }
                 (None, None) => continue,
             };
-            refs.push(VolumeRef { volume: self.strings.get(&volume.name), claim });
+            refs.push(VolumeRef { volume: self.strings.get(&volume.name), claim, made });
         }
         refs.into_boxed_slice()
     }
 
-    /// The shared shape of a pod and the soft constraints left out of it. The volumes' part is added by the cluster state.
+    /// The shared shape of a pod. What its volumes and cluster defaults add is added by the cluster state.
     fn shape(
         &mut self,
         namespace: &Arc<str>,
         labels: Option<&BTreeMap<String, String>>,
         spec: &PodSpec,
         status: &PodStatus,
-    ) -> (Arc<PodShape>, Soft) {
+    ) -> Arc<PodShape> {
         let mut problems = Vec::new();
         let requests = effective_requests(spec, status, &mut problems);
         let mut shape = PodShape {
@@ -160,57 +174,14 @@ impl Converter {
                 Err(problem) => problems.push(problem.to_string()),
             }
         }
-        let soft = hard_and_soft(spec, &mut problems);
+        self.topology(&mut shape, &spec.topology_spread_constraints, spec.affinity.as_ref(), &mut problems);
+        shape.host_ports = self.host_ports(spec, &mut problems);
+        if uses_claims(spec) {
+            problems.push("spec.resourceClaims (dynamic resource allocation) is not acted on".to_owned());
+        }
         shape.unsupported = problems.iter().map(|p| self.strings.get(p)).collect();
-        let (shared, new) = self.shapes.share(shape);
-        let left_out = soft.names();
-        if new && !left_out.is_empty() {
-            tracing::info!(
-                namespace = %namespace,
-                labels = ?shared.labels,
-                ignored = left_out.join(", "),
-                "pods have preferences that are not acted on yet; they are placed without them"
-            );
-        }
-        (shared, soft)
+        self.shapes.share(shape)
     }
-}
-
-/// Records hard constraints that are not acted on, and returns the soft ones that are left out.
-fn hard_and_soft(spec: &PodSpec, problems: &mut Vec<String>) -> Soft {
-    let mut soft = Soft::default();
-    for SpreadConstraint { topology_key, when_unsatisfiable, .. } in &spec.topology_spread_constraints {
-        if when_unsatisfiable.as_deref() == Some("ScheduleAnyway") {
-            soft.spread = true;
-        } else {
-            problems.push(format!(
-                "spec.topologySpreadConstraints over {} with whenUnsatisfiable: DoNotSchedule is not acted on yet",
-                quote(topology_key.as_deref().unwrap_or_default())
-            ));
-        }
-    }
-    let affinity = spec.affinity.as_ref();
-    for (field, rules, preferred) in [
-        ("podAffinity", affinity.and_then(|a| a.pod_affinity.as_ref()), &mut soft.affinity),
-        ("podAntiAffinity", affinity.and_then(|a| a.pod_anti_affinity.as_ref()), &mut soft.anti_affinity),
-    ] {
-        let Some(rules) = rules else { continue };
-        *preferred = !rules.preferred.is_empty();
-        if !rules.required.is_empty() {
-            problems.push(format!(
-                "spec.affinity.{field}.requiredDuringSchedulingIgnoredDuringExecution is not acted on yet"
-            ));
-        }
-    }
-    let ports: Vec<i64> =
-        spec.containers.iter().flat_map(|c| &c.ports).filter_map(|p| p.host_port).filter(|p| *p != 0).collect();
-    if !ports.is_empty() {
-        problems.push(format!("spec.containers[].ports[].hostPort {ports:?} is not acted on yet"));
-    }
-    if uses_claims(spec) {
-        problems.push("spec.resourceClaims (dynamic resource allocation) is not acted on".to_owned());
-    }
-    soft
 }
 
 /// Asks for devices by dynamic resource allocation.

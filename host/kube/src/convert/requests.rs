@@ -5,19 +5,41 @@ use mortise_engine::quantity::Resources;
 use super::resources;
 use crate::objects::{Container, ContainerStatus, PodSpec, PodStatus, ResourceList};
 
-/// Requests of one container: limits stand in for missing requests (as the API server defaults them), and during an
-/// in-place resize the larger of what is asked and what the kubelet has allocated counts.
-fn container(c: &Container, statuses: &[ContainerStatus], field: &str, problems: &mut Vec<String>) -> Resources {
+/// Why a resize is waiting for ever: the node will never have the room.
+const INFEASIBLE: &str = "Infeasible";
+
+/// What counts while an in-place resize is under way: the largest of what is asked, what the kubelet has allocated and
+/// what is in effect. A resize that the node can never grant is not waited for, so what it asks does not count.
+fn resized(asked: Resources, allocated: &ResourceList, actual: &ResourceList, status: &PodStatus) -> Resources {
+    if allocated.is_empty() && actual.is_empty() {
+        return asked;
+    }
+    // The kubelet writes these; one that does not parse counts as zero.
+    let mut ignored = Vec::new();
+    let granted = resources(allocated, "status.allocatedResources", &mut ignored).elementwise_max(&resources(
+        actual,
+        "status.resources.requests",
+        &mut ignored,
+    ));
+    let infeasible = status.conditions.iter().any(|c| c.kind == "PodResizePending" && c.reason == INFEASIBLE);
+    if infeasible { granted } else { asked.elementwise_max(&granted) }
+}
+
+/// Requests of one container: limits stand in for missing requests, as the API server defaults them.
+fn container(
+    c: &Container,
+    statuses: &[ContainerStatus],
+    pod: &PodStatus,
+    field: &str,
+    problems: &mut Vec<String>,
+) -> Resources {
     let mut list = c.resources.requests.clone();
     for (name, limit) in &c.resources.limits {
         list.entry(name.clone()).or_insert_with(|| limit.clone());
     }
     let asked = resources(&list, field, problems);
-    match statuses.iter().find(|s| s.name == c.name && !s.allocated_resources.is_empty()) {
-        Some(status) => {
-            let allocated = resources(&status.allocated_resources, "status.allocatedResources", problems);
-            asked.elementwise_max(&allocated)
-        }
+    match statuses.iter().find(|s| s.name == c.name) {
+        Some(own) => resized(asked, &own.allocated_resources, &own.resources.requests, pod),
         None => asked,
     }
 }
@@ -34,13 +56,14 @@ fn pod_level(name: &str) -> bool {
 pub fn effective_requests(spec: &PodSpec, status: &PodStatus, problems: &mut Vec<String>) -> Resources {
     let mut sum = Resources::default();
     for c in &spec.containers {
-        let own = container(c, &status.container_statuses, "spec.containers[].resources.requests", problems);
+        let own = container(c, &status.container_statuses, status, "spec.containers[].resources.requests", problems);
         sum = sum.saturating_add(&own);
     }
     let mut sidecars = Resources::default();
     let mut peak = Resources::default();
     for c in &spec.init_containers {
-        let own = container(c, &status.init_container_statuses, "spec.initContainers[].resources.requests", problems);
+        let field = "spec.initContainers[].resources.requests";
+        let own = container(c, &status.init_container_statuses, status, field, problems);
         let moment = sidecars.saturating_add(&own);
         if c.restart_policy.as_deref() == Some("Always") {
             sum = sum.saturating_add(&own);
@@ -59,10 +82,12 @@ pub fn effective_requests(spec: &PodSpec, status: &PodStatus, problems: &mut Vec
             }
         }
         list.retain(|name, _| pod_level(name));
-        let mut asked = resources(&list, "spec.resources.requests", problems);
-        let mut allocated_list = status.allocated_resources.clone();
-        allocated_list.retain(|name, _| list.contains_key(name));
-        asked = asked.elementwise_max(&resources(&allocated_list, "status.allocatedResources", problems));
+        let asked = resources(&list, "spec.resources.requests", problems);
+        let of_level = |amounts: &ResourceList| -> ResourceList {
+            amounts.iter().filter(|(name, _)| list.contains_key(*name)).map(|(n, q)| (n.clone(), q.clone())).collect()
+        };
+        let asked =
+            resized(asked, &of_level(&status.allocated_resources), &of_level(&status.resources.requests), status);
         for name in list.keys() {
             total.set(name, asked.get(name));
         }

@@ -1,57 +1,84 @@
-//! Label selectors of PodDisruptionBudgets.
+//! Label selectors.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mortise_engine::requirement::{Operator, Requirement};
+use mortise_engine::selector::LabelSelector;
+
+use super::affinity::{label_value, qualified_name};
 use crate::intern::Strings;
-use crate::objects::LabelSelector;
+use crate::objects;
+use crate::record::Map;
 
-/// One requirement on labels.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Rule {
-    In(Arc<str>, Vec<Arc<str>>),
-    NotIn(Arc<str>, Vec<Arc<str>>),
-    Exists(Arc<str>),
-    DoesNotExist(Arc<str>),
-}
-
-/// A label selector. The default matches nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selector {
-    /// `None` matches nothing; no rules match everything.
-    rules: Option<Vec<Rule>>,
-}
-
-impl Selector {
-    /// From the API type: a missing selector matches nothing, an empty one everything. An unknown operator makes the
-    /// whole selector match everything: for a budget that is the careful reading.
-    pub fn new(strings: &mut Strings, from: Option<&LabelSelector>) -> Self {
-        let Some(from) = from else { return Self { rules: None } };
-        let mut rules: Vec<Rule> =
-            from.match_labels.iter().map(|(k, v)| Rule::In(strings.get(k), vec![strings.get(v)])).collect();
-        for e in &from.match_expressions {
-            let key = strings.get(&e.key);
-            let values = e.values.iter().map(|v| strings.get(v)).collect();
-            rules.push(match e.operator.as_str() {
-                "In" => Rule::In(key, values),
-                "NotIn" => Rule::NotIn(key, values),
-                "Exists" => Rule::Exists(key),
-                "DoesNotExist" => Rule::DoesNotExist(key),
-                _ => return Self { rules: Some(Vec::new()) },
-            });
-        }
-        Self { rules: Some(rules) }
+/// A label selector; the message names the field and what is wrong. No requirements select everything.
+///
+/// # Errors
+/// An unknown operator, an invalid key or value, or a number of values that the operator does not take.
+pub fn label_selector(
+    strings: &mut Strings,
+    field: &str,
+    from: &objects::LabelSelector,
+) -> Result<LabelSelector, String> {
+    let mut requirements = Vec::with_capacity(from.match_labels.len() + from.match_expressions.len());
+    for (key, value) in &from.match_labels {
+        check(field, key, std::slice::from_ref(value))?;
+        requirements.push(equals(strings.get(key), strings.get(value)));
     }
+    for expression in &from.match_expressions {
+        let (key, values) = (&expression.key, &expression.values);
+        check(field, key, values)?;
+        let (operator, takes_values) = match expression.operator.as_str() {
+            "In" => (Operator::In, true),
+            "NotIn" => (Operator::NotIn, true),
+            "Exists" => (Operator::Exists, false),
+            "DoesNotExist" => (Operator::DoesNotExist, false),
+            other => {
+                return Err(format!(
+                    "{field}: operator {other:?} of key {key:?} is unknown; use In, NotIn, Exists or DoesNotExist"
+                ));
+            }
+        };
+        if takes_values == values.is_empty() {
+            let what = if takes_values { "needs a value" } else { "takes no values" };
+            return Err(format!("{field}: key {key:?} with operator {} {what}", expression.operator));
+        }
+        let values = values.iter().map(|value| strings.get(value)).collect();
+        requirements.push(Requirement { key: strings.get(key), operator, values, min_values: None });
+    }
+    Ok(LabelSelector { requirements })
+}
 
-    /// Whether these labels are selected.
-    pub fn matches(&self, labels: &BTreeMap<Arc<str>, Arc<str>>) -> bool {
-        self.rules.as_ref().is_some_and(|rules| {
-            rules.iter().all(|rule| match rule {
-                Rule::In(key, values) => labels.get(key).is_some_and(|v| values.contains(v)),
-                Rule::NotIn(key, values) => labels.get(key).is_none_or(|v| !values.contains(v)),
-                Rule::Exists(key) => labels.contains_key(key),
-                Rule::DoesNotExist(key) => !labels.contains_key(key),
-            })
-        })
+fn check(field: &str, key: &str, values: &[String]) -> Result<(), String> {
+    if !qualified_name(key) {
+        return Err(format!("{field}: {key:?} is not a label key; write name or domain/name"));
+    }
+    match values.iter().find(|value| !label_value(value)) {
+        Some(bad) => Err(format!("{field}: {bad:?} is not a label value for {key:?}")),
+        None => Ok(()),
+    }
+}
+
+/// `key = value`.
+pub(crate) fn equals(key: Arc<str>, value: Arc<str>) -> Requirement {
+    Requirement { key, operator: Operator::In, values: vec![value], min_values: None }
+}
+
+/// Adds what `matchLabelKeys` (`In`) or `mismatchLabelKeys` (`NotIn`) ask for: the pod's own values of these labels. A key
+/// that the selector has already was merged by the API server as the pod was created, and labels may have changed since;
+/// users cannot write it in both places. A key that the pod does not have asks for nothing.
+pub(super) fn merge_own_labels(
+    strings: &mut Strings,
+    selector: &mut LabelSelector,
+    keys: &[String],
+    operator: Operator,
+    labels: &Map,
+) {
+    let before = selector.requirements.len();
+    for key in keys {
+        let merged = selector.requirements.iter().take(before).any(|r| *r.key == **key);
+        if let Some(value) = labels.get(key.as_str()).filter(|_| !merged) {
+            let key = strings.get(key);
+            selector.requirements.push(Requirement { operator, ..equals(key, Arc::clone(value)) });
+        }
     }
 }

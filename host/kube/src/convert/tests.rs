@@ -2,8 +2,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::objects::{DaemonSet, Pdb, PersistentVolume, Pod, StorageClass};
-use crate::record::{Hold, Owner, Phase, PodRecord};
+use crate::record::{Hold, Owner, PdbRecord, Phase, PodRecord};
 use crate::testing::pod_json;
+
+mod topology;
+mod volumes;
 
 fn read(spec: Value) -> PodRecord {
     read_with(json!({}), spec, json!({}))
@@ -96,7 +99,18 @@ fn a_resize_counts_the_larger_of_asked_and_allocated() {
     let spec = json!({"containers": [container(json!({"cpu": "1", "memory": "1Gi"}))]});
     assert_eq!(read_with(json!({}), spec.clone(), status("3")).shape.requests.cpu_milli, 3000);
     assert_eq!(read_with(json!({}), spec.clone(), status("500m")).shape.requests.cpu_milli, 1000);
-    assert_eq!(read_with(json!({}), spec, status("3")).shape.requests.memory, 1 << 30);
+    assert_eq!(read_with(json!({}), spec.clone(), status("3")).shape.requests.memory, 1 << 30);
+    // Shrinking: allocated already, still in effect as it was.
+    let mut shrinking = status("500m");
+    shrinking["containerStatuses"][0]["resources"] = json!({"requests": {"cpu": "2"}});
+    assert_eq!(read_with(json!({}), spec.clone(), shrinking).shape.requests.cpu_milli, 2000);
+    // What the node can never grant does not count.
+    let mut infeasible = status("500m");
+    infeasible["containerStatuses"][0]["allocatedResources"]["memory"] = json!("1Gi");
+    infeasible["conditions"] = json!([{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]);
+    assert_eq!(read_with(json!({}), spec.clone(), infeasible.clone()).shape.requests.cpu_milli, 500);
+    infeasible["conditions"][0]["reason"] = json!("Deferred");
+    assert_eq!(read_with(json!({}), spec, infeasible).shape.requests.cpu_milli, 1000);
 }
 
 #[test]
@@ -126,19 +140,7 @@ fn keys_are_normalised_and_terms_kept_in_order() {
 
 #[test]
 fn what_is_not_acted_on_is_named() {
-    let spread =
-        |when: &str| json!([{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": when}]);
     let cases = [
-        (
-            json!({"topologySpreadConstraints": spread("DoNotSchedule")}),
-            "topologySpreadConstraints over topology.kubernetes.io/zone",
-        ),
-        (
-            json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname"}]}}}),
-            "podAntiAffinity",
-        ),
-        (json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}}), "podAffinity"),
-        (json!({"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 8080}]}]}), "hostPort [8080]"),
         (json!({"resourceClaims": [{"name": "gpu"}]}), "resourceClaims"),
         (json!({"containers": [{"name": "c", "resources": {"claims": [{"name": "gpu"}]}}]}), "resourceClaims"),
         (json!({"nodeSelector": {"karpenter.sh/registered": "true"}}), "\"karpenter.sh/registered\" is restricted"),
@@ -181,16 +183,6 @@ fn what_is_not_acted_on_is_named() {
 }
 
 #[test]
-fn soft_constraints_block_nothing_and_are_named() {
-    let r = read(json!({
-        "topologySpreadConstraints": [{"topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway"}],
-        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}},
-    }));
-    assert!(r.shape.unsupported.is_empty());
-    assert_eq!(r.soft.names().len(), 2);
-}
-
-#[test]
 fn annotations_decide_protection_and_cost() {
     let with = |annotations: Value| {
         read_with(
@@ -226,15 +218,24 @@ fn owners_volumes_and_refusal() {
     let of = |metadata: Value| read_with(metadata, json!({}), json!({})).owner;
     assert_eq!(of(owner("apps/v1", "DaemonSet")), Owner::DaemonSet("u".into()));
     assert_eq!(of(owner("v1", "Node")), Owner::Node);
-    assert_eq!(of(owner("apps/v1", "StatefulSet")), Owner::StatefulSet);
+    assert_eq!(of(owner("apps/v1", "StatefulSet")), Owner::StatefulSet("o".into()));
+    assert_eq!(of(owner("apps/v1", "ReplicaSet")), Owner::Other, "only a controller's selector counts");
+    let controlled = |api: &str, kind: &str| {
+        let mut metadata = owner(api, kind);
+        metadata["ownerReferences"][0]["controller"] = json!(true);
+        of(metadata)
+    };
+    assert_eq!(controlled("apps/v1", "ReplicaSet"), Owner::ReplicaSet("o".into()));
+    assert_eq!(controlled("v1", "ReplicationController"), Owner::ReplicationController("o".into()));
     assert_eq!(of(owner("example.com/v1", "DaemonSet")), Owner::Other);
     let r = read_with(
         json!({"name": "p"}),
-        json!({"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "b", "ephemeral": {"volumeClaimTemplate": {}}}, {"name": "c", "emptyDir": {}}]}),
+        json!({"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "b", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}}, {"name": "c", "emptyDir": {}}]}),
         json!({}),
     );
     let claims: Vec<&str> = r.volumes.iter().map(|v| &*v.claim).collect();
     assert_eq!(claims, ["data", "p-b"]);
+    assert_eq!((&r.volumes[0].made, &r.volumes[1].made), (&None, &Some(Some("fast".into()))));
     let term = json!({"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]});
     let r = read(
         json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}}),
@@ -255,15 +256,16 @@ fn tolerating_the_disruption_taint() {
 
 #[test]
 fn budgets_daemonsets_and_storage() {
+    let covers = |pdb: &PdbRecord, labels: &Map| pdb.selector.as_ref().is_some_and(|s| s.matches(labels));
     let mut c = Converter::default();
     let pdb: Pdb = serde_json::from_value(json!({"metadata": {"namespace": "n", "name": "web"}, "spec": {"maxUnavailable": 0, "selector": {
         "matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["x"]}]}}, "status": {"disruptionsAllowed": 0}})).unwrap();
     let pdb = c.pdb(&pdb);
     assert!(pdb.never);
     let labels = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| (Arc::from(*k), Arc::from(*v))).collect::<Map>();
-    assert!(pdb.selector.matches(&labels(&[("app", "web")])));
-    assert!(!pdb.selector.matches(&labels(&[("app", "web"), ("tier", "x")])));
-    assert!(!pdb.selector.matches(&labels(&[])));
+    assert!(covers(&pdb, &labels(&[("app", "web")])));
+    assert!(!covers(&pdb, &labels(&[("app", "web"), ("tier", "x")])));
+    assert!(!covers(&pdb, &labels(&[])));
     for (spec, never) in [
         (json!({"minAvailable": "100%"}), true),
         (json!({"minAvailable": 1}), false),
@@ -272,6 +274,14 @@ fn budgets_daemonsets_and_storage() {
         let pdb: Pdb = serde_json::from_value(json!({ "spec": spec })).unwrap();
         assert_eq!(c.pdb(&pdb).never, never);
     }
+    let selecting = |selector: Value| -> PdbRecord {
+        let pdb: Pdb = serde_json::from_value(json!({"spec": {"selector": selector}})).unwrap();
+        Converter::default().pdb(&pdb)
+    };
+    assert!(!covers(&selecting(json!(null)), &labels(&[])), "no selector covers no pod");
+    assert!(covers(&selecting(json!({})), &labels(&[])), "an empty one covers all");
+    let unknown = json!({"matchExpressions": [{"key": "tier", "operator": "Near"}]});
+    assert!(covers(&selecting(unknown), &labels(&[])), "one that cannot be read protects all");
     let ds: DaemonSet = serde_json::from_value(json!({"metadata": {"namespace": "kube-system", "name": "cni", "uid": "d"}, "spec": {"template": {"spec": {
         "containers": [{"name": "c", "resources": {"limits": {"memory": "1Gi"}}}], "tolerations": [{"operator": "Exists"}]}}}})).unwrap();
     let ds = c.daemonset(&ds);
@@ -334,11 +344,13 @@ mod garbage {
         ) {
             let spec = json!({
                 "nodeName": word, "nodeSelector": selector, "overhead": overhead, "priority": number,
-                "containers": [{"name": word, "resources": {"requests": requests, "limits": limits}}],
+                "containers": [{"name": word, "resources": {"requests": requests, "limits": limits}, "ports": [{"hostPort": number, "protocol": word}]}],
                 "resources": {"requests": limits},
                 "tolerations": [{"key": word, "operator": word, "effect": word}],
                 "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}},
                 "volumes": [{"name": word, "persistentVolumeClaim": {"claimName": word}}],
+                "topologySpreadConstraints": [{"maxSkew": number, "minDomains": number, "topologyKey": word, "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": {"matchLabels": selector}, "matchLabelKeys": [word]}],
             });
             let mut metadata = json!({"name": word, "annotations": annotations});
             metadata["annotations"]["karpenter.sh/do-not-disrupt"] = json!(word);
@@ -346,6 +358,8 @@ mod garbage {
             let pod: Pod = serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": {"phase": word}})).unwrap();
             let record = Converter::default().pod(&pod);
             prop_assert!(record.shape.requests.cpu_milli >= 0);
+            prop_assert!(record.shape.spread.iter().all(|s| s.max_skew > 0 && s.min_domains != Some(0)));
+            prop_assert!(record.shape.host_ports.iter().all(|p| i64::from(p.port) == i64::from(number)));
             prop_assert!((-10_000..=10_000).contains(&record.eviction_cost_milli));
             let _ = (record.held(i64::MAX), record.drainable(i64::MIN), record.provisionable());
             let node: Node = serde_json::from_value(json!({"metadata": {"name": word}, "spec": {"taints": [{"key": word, "effect": word}]},

@@ -29,6 +29,10 @@ struct Meta {
 #[derive(Default)]
 struct Annotations(BTreeMap<String, String>);
 
+/// Annotations that make a StorageClass the default one, today's first.
+pub const DEFAULT_CLASS: [&str; 2] =
+    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+
 /// Whether an annotation is kept: those of our own and Karpenter's domains, KWOK's, and the few of Kubernetes that matter.
 pub fn kept_annotation(key: &str) -> bool {
     let domain = key.split('/').next().unwrap_or_default();
@@ -39,6 +43,7 @@ pub fn kept_annotation(key: &str) -> bool {
         || ours("kwok.x-k8s.io")
         || key == mortise_api::annotations::POD_DELETION_COST
         || key == "pv.kubernetes.io/bind-completed"
+        || DEFAULT_CLASS.contains(&key)
 }
 
 impl<'de> Deserialize<'de> for Annotations {

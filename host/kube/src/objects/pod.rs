@@ -33,6 +33,8 @@ pub struct Pod {
 pub struct PodSpec {
     pub node_name: Option<String>,
     #[serde(deserialize_with = "nullable")]
+    pub host_network: bool,
+    #[serde(deserialize_with = "nullable")]
     pub node_selector: BTreeMap<String, String>,
     pub affinity: Option<Affinity>,
     #[serde(deserialize_with = "nullable")]
@@ -87,7 +89,11 @@ pub struct ResourceNeeds {
 #[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "fields are named and documented by the Kubernetes API (core/v1 ContainerPort)")]
 pub struct ContainerPort {
+    pub container_port: Option<i64>,
     pub host_port: Option<i64>,
+    #[serde(rename = "hostIP")]
+    pub host_ip: Option<String>,
+    pub protocol: Option<String>,
 }
 
 /// Affinity rules.
@@ -112,16 +118,47 @@ pub struct NodeAffinity {
     pub preferred: Vec<PreferredTerm>,
 }
 
-/// Pod affinity or anti-affinity: only whether there is any is looked at.
+/// Pod affinity or anti-affinity.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PodAffinity {
     /// Hard terms.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", deserialize_with = "nullable")]
-    pub required: Vec<IgnoredAny>,
+    pub required: Vec<PodAffinityTerm>,
     /// Soft terms.
     #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", deserialize_with = "nullable")]
-    pub preferred: Vec<IgnoredAny>,
+    pub preferred: Vec<WeightedPodAffinityTerm>,
+}
+
+/// A term of pod affinity or anti-affinity.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "fields are named and documented by the Kubernetes API (core/v1 PodAffinityTerm)")]
+pub struct PodAffinityTerm {
+    #[serde(deserialize_with = "nullable")]
+    pub topology_key: String,
+    pub label_selector: Option<LabelSelector>,
+    #[serde(deserialize_with = "nullable")]
+    pub namespaces: Vec<String>,
+    pub namespace_selector: Option<LabelSelector>,
+    #[serde(deserialize_with = "nullable")]
+    pub match_label_keys: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub mismatch_label_keys: Vec<String>,
+}
+
+/// A preferred term with its weight.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(
+    missing_docs,
+    reason = "fields are named and documented by the Kubernetes API (core/v1 WeightedPodAffinityTerm)"
+)]
+pub struct WeightedPodAffinityTerm {
+    #[serde(deserialize_with = "nullable")]
+    pub weight: i32,
+    #[serde(deserialize_with = "nullable")]
+    pub pod_affinity_term: PodAffinityTerm,
 }
 
 /// Alternatives, one of which must hold.
@@ -176,9 +213,18 @@ pub struct Toleration {
     reason = "fields are named and documented by the Kubernetes API (core/v1 TopologySpreadConstraint)"
 )]
 pub struct SpreadConstraint {
-    pub topology_key: Option<String>,
-    pub when_unsatisfiable: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub max_skew: i64,
+    #[serde(deserialize_with = "nullable")]
+    pub topology_key: String,
+    #[serde(deserialize_with = "nullable")]
+    pub when_unsatisfiable: String,
     pub label_selector: Option<LabelSelector>,
+    pub min_domains: Option<i64>,
+    pub node_affinity_policy: Option<String>,
+    pub node_taints_policy: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub match_label_keys: Vec<String>,
 }
 
 /// A volume, as far as it needs a PersistentVolumeClaim.
@@ -203,8 +249,21 @@ pub struct PvcVolume {
 
 /// A PersistentVolumeClaim made for the pod, named after pod and volume.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EphemeralVolume {
+    /// What the claim is made from.
+    #[serde(deserialize_with = "nullable")]
+    pub volume_claim_template: ClaimTemplate,
+}
+
+/// Template of a PersistentVolumeClaim.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct EphemeralVolume {}
+pub struct ClaimTemplate {
+    /// Specification of the claim.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: super::PvcSpec,
+}
 
 /// `status` of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -222,9 +281,11 @@ pub struct PodStatus {
     pub init_container_statuses: Vec<ContainerStatus>,
     #[serde(deserialize_with = "nullable")]
     pub allocated_resources: ResourceList,
+    #[serde(deserialize_with = "nullable")]
+    pub resources: ActualResources,
 }
 
-/// Status of a container: what the kubelet has allocated to it.
+/// Status of a container: what the kubelet has allocated to it, and what it runs with.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "fields are named and documented by the Kubernetes API (core/v1 ContainerStatus)")]
@@ -233,4 +294,15 @@ pub struct ContainerStatus {
     pub name: String,
     #[serde(deserialize_with = "nullable")]
     pub allocated_resources: ResourceList,
+    #[serde(deserialize_with = "nullable")]
+    pub resources: ActualResources,
+}
+
+/// Resources in effect.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ActualResources {
+    /// Requests in effect.
+    #[serde(deserialize_with = "nullable")]
+    pub requests: ResourceList,
 }

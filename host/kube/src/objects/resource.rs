@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 
-use super::{DaemonSet, Node, Pdb, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass};
+use super::{
+    CsiNode, DaemonSet, Namespace, Node, Pdb, PersistentVolume, PersistentVolumeClaim, Pod, ReplicaSet,
+    ReplicationController, Service, StatefulSet, StorageClass,
+};
 
 macro_rules! resource {
     ($($type:ty: $group:literal, $version:literal, $kind:literal, $plural:literal, $scope:ty;)+) => {$(
@@ -42,4 +45,10 @@ resource! {
     PersistentVolume: "", "v1", "PersistentVolume", "persistentvolumes", ClusterResourceScope;
     PersistentVolumeClaim: "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", NamespaceResourceScope;
     StorageClass: "storage.k8s.io", "v1", "StorageClass", "storageclasses", ClusterResourceScope;
+    CsiNode: "storage.k8s.io", "v1", "CSINode", "csinodes", ClusterResourceScope;
+    Namespace: "", "v1", "Namespace", "namespaces", ClusterResourceScope;
+    Service: "", "v1", "Service", "services", NamespaceResourceScope;
+    ReplicationController: "", "v1", "ReplicationController", "replicationcontrollers", NamespaceResourceScope;
+    ReplicaSet: "apps", "v1", "ReplicaSet", "replicasets", NamespaceResourceScope;
+    StatefulSet: "apps", "v1", "StatefulSet", "statefulsets", NamespaceResourceScope;
 }

@@ -11,6 +11,7 @@ use mortise_engine::requirement::Operator;
 use mortise_engine::taint::{Effect, Taint};
 
 use super::eviction::Judged;
+use super::shape::Shared;
 use super::slots::Slot;
 use super::{ClusterState, name_of};
 use crate::convert::{api_requirements, api_resources, api_taint, unix_ms};
@@ -62,29 +63,34 @@ impl ClusterState {
         // Split so that slots can be changed while everything else is read.
         let mut slots = std::mem::take(&mut self.slots);
         let mut strings = std::mem::take(&mut self.strings);
+        let mut shapes = Shared::new(std::mem::take(&mut self.shapes));
         for slot in slots.iter_mut() {
             if slot.built.is_none() || now_unix_ms >= slot.valid_until {
-                let (node, valid_until) = self.build(slot, &mut strings, now_unix_ms);
+                let (node, valid_until) = self.build(slot, &mut strings, &mut shapes, now_unix_ms);
                 slot.built = Some(node.map(Arc::new));
                 slot.valid_until = valid_until;
             }
         }
         self.slots = slots;
         self.strings = strings;
+        self.shapes = shapes.into_inner();
     }
 
     /// Budgets and volumes concern pods on many nodes.
     fn touch_after_shared_changes(&mut self) {
         let budgets = std::mem::take(&mut self.pdbs_changed);
         let volumes = std::mem::take(&mut self.volumes_changed);
-        if budgets.is_empty() && !volumes {
+        let defaults = self.default_spread.take_changed();
+        if budgets.is_empty() && !volumes && defaults.is_empty() {
             return;
         }
         let concerned: Vec<Arc<str>> = self
             .pods_by_node
             .iter()
             .filter(|(_, pods)| {
-                pods.iter().any(|(name, pod)| budgets.contains(&name.namespace) || (volumes && !pod.volumes.is_empty()))
+                pods.iter().any(|(name, pod)| {
+                    budgets.contains(&name.namespace) || (volumes && !pod.volumes.is_empty()) || defaults.concerns(pod)
+                })
             })
             .map(|(node, _)| Arc::clone(node))
             .collect();
@@ -98,7 +104,7 @@ impl ClusterState {
         }
     }
 
-    fn build(&self, slot: &Slot, strings: &mut Strings, now_unix_ms: i64) -> (Option<Node>, i64) {
+    fn build(&self, slot: &Slot, strings: &mut Strings, shapes: &mut Shared, now_unix_ms: i64) -> (Option<Node>, i64) {
         let node = slot.visible_node().map(AsRef::as_ref);
         let claim = slot.claim().map(AsRef::as_ref);
         let mut built = match (node, claim) {
@@ -109,30 +115,37 @@ impl ClusterState {
         built.deleting = slot.deleting();
         built.nominated_until_unix_ms = slot.nominated_until;
         built.last_pod_event_unix_ms = built.last_pod_event_unix_ms.max(slot.last_pod_event);
+        if let Some(csi) = built.node_name.as_ref().and_then(|name| self.csi_nodes.get(name)) {
+            built.volume_limits.clone_from(&csi.limits);
+        }
         let mut valid_until = i64::MAX;
         if let Some(pods) = node.and_then(|node| self.pods_by_node.get(&node.name)) {
             for pod in pods.values() {
-                self.count(&mut built, pod, now_unix_ms, &mut valid_until);
+                valid_until = valid_until.min(self.count(&mut built, pod, shapes, now_unix_ms));
             }
         }
         for name in self.promises.of(built.node_claim.as_deref(), built.node_name.as_deref()) {
             if let Some(pod) = self.waiting.get(name) {
                 built.used = built.used.saturating_add(&pod.shape.requests);
+                // They will be there: the next pods are spread, kept apart and given ports with them in mind.
+                built.fixed_pods.push(self.full_shape(pod, shapes));
             }
         }
         (Some(built), valid_until)
     }
 
-    /// Adds a bound pod to its node.
-    fn count(&self, node: &mut Node, pod: &Arc<PodRecord>, now_unix_ms: i64, valid_until: &mut i64) {
+    /// Adds a bound pod to its node; returns until when what it adds is true.
+    fn count(&self, node: &mut Node, pod: &Arc<PodRecord>, shapes: &mut Shared, now_unix_ms: i64) -> i64 {
         node.used = node.used.saturating_add(&pod.shape.requests);
         if pod.daemon() {
             node.daemon_used = node.daemon_used.saturating_add(&pod.shape.requests);
         }
         let held = pod.active() && pod.held(now_unix_ms);
-        if let (true, Hold::For(ms), Some(start)) = (held, &pod.hold, pod.started_unix_ms) {
-            *valid_until = (*valid_until).min(start.saturating_add(*ms));
-        }
+        let valid_until = match (held, &pod.hold, pod.started_unix_ms) {
+            (true, Hold::For(ms), Some(start)) => start.saturating_add(*ms),
+            _ => i64::MAX,
+        };
+        let shape = self.full_shape(pod, shapes);
         let judged = self.judge(pod, now_unix_ms);
         let Judged { blocked_by, never } = judged;
         if matches!(pod.owner, Owner::DaemonSet(_) | Owner::Node) {
@@ -142,18 +155,20 @@ impl ClusterState {
                 None => None,
             };
             node.blocking_pods.extend(why.map(|why| (pod.key.clone(), why)));
-            return;
+            node.fixed_pods.push(shape);
+            return valid_until;
         }
         node.pods.push(NodePod {
             key: pod.key.clone(),
-            shape: self.full_shape_unshared(pod),
+            shape,
             do_not_disrupt: held,
             blocked_by_pdb: blocked_by,
             fully_blocked: never,
             terminating: pod.terminating(),
-            stateful: pod.owner == Owner::StatefulSet,
+            stateful: matches!(pod.owner, Owner::StatefulSet(_)),
             eviction_cost_milli: pod.eviction_cost_milli,
         });
+        valid_until
     }
 }
 

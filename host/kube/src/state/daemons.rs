@@ -53,7 +53,7 @@ impl Daemons {
                 shape.required_affinity.clone_from(&set.template.required_affinity);
                 // Reasons not to place a pod mean nothing here: a DaemonSet's pods are placed by its own controller.
                 shape.unsupported.clear();
-                shapes.share(shape).0
+                shapes.share(shape)
             })
             .collect()
     }

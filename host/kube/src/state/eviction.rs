@@ -31,7 +31,7 @@ impl ClusterState {
             .range(first..)
             .take_while(move |(name, _)| name.namespace == *namespace)
             .map(|(_, pdb)| pdb)
-            .filter(|pdb| pdb.selector.matches(&pod.shape.labels))
+            .filter(|pdb| pdb.selector.as_ref().is_some_and(|selector| selector.matches(&pod.shape.labels)))
     }
 
     /// What the budgets say about evicting a pod.

@@ -57,6 +57,7 @@ impl ClusterState {
             out.push(Change::Provisionable(pod.key.clone()));
         }
         self.daemons.put_pod(&name, &pod);
+        self.use_claims(&name, &pod);
         if pod.node.is_some() || old.as_ref().is_some_and(|old| old.key.uid != pod.key.uid) {
             self.forget_promise(&name);
         }
@@ -91,6 +92,7 @@ impl ClusterState {
         }
         self.waiting.remove(name);
         self.daemons.drop_pod(name, pod);
+        self.free_claims(name, pod);
     }
 
     /// The slot of a node is to be built anew.

@@ -48,6 +48,11 @@ impl Promises {
         }
     }
 
+    /// Whom a pod is promised to.
+    pub(super) fn target(&self, pod: &ObjectName) -> Option<Arc<str>> {
+        self.by_pod.get(pod).map(|promise| Arc::clone(&promise.target))
+    }
+
     pub(super) fn holds(&self, pod: &ObjectName) -> bool {
         self.by_pod.contains_key(pod)
     }
@@ -127,7 +132,7 @@ impl ClusterState {
         }
     }
 
-    fn touch_named(&mut self, target: &str) {
+    pub(super) fn touch_named(&mut self, target: &str) {
         if let Some(slot) = self.slots.named_mut(target) {
             slot.built = None;
         }

@@ -8,9 +8,11 @@ use mortise_api::NodeClaim;
 use mortise_engine::node::Node;
 use mortise_engine::pod::PodKey;
 
+mod neighbours;
 mod nodes;
 mod pods;
 mod random;
+mod spread;
 
 const NOW: i64 = 1_767_225_600_000;
 
@@ -142,6 +144,12 @@ fn synced_once_every_kind_was_listed() {
         Event::Pvc(Delta::replaced([])),
         Event::Pv(Delta::replaced([])),
         Event::StorageClass(Delta::replaced([])),
+        Event::CsiNode(Delta::replaced([])),
+        Event::Namespace(Delta::replaced([])),
+        Event::Service(Delta::replaced([])),
+        Event::ReplicaSet(Delta::replaced([])),
+        Event::StatefulSet(Delta::replaced([])),
+        Event::ReplicationController(Delta::replaced([])),
     ] {
         assert!(matches!(state.apply(event, NOW).as_slice(), [Change::Listed(_)]));
         assert!(!state.synced());

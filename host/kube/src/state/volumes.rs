@@ -12,24 +12,8 @@ use crate::record::{ObjectName, PodRecord, VolumeRef};
 const MAX_ALTERNATIVES: usize = 64;
 
 impl ClusterState {
-    /// The pod's shape with what its volumes add, shared between equal ones.
-    pub(super) fn full_shape(&mut self, pod: &PodRecord) -> Arc<PodShape> {
-        match self.with_volumes(pod) {
-            Some(shape) => self.shapes.share(shape).0,
-            None => Arc::clone(&pod.shape),
-        }
-    }
-
-    /// As [`Self::full_shape`], not shared.
-    pub(super) fn full_shape_unshared(&self, pod: &PodRecord) -> Arc<PodShape> {
-        self.with_volumes(pod).map_or_else(|| Arc::clone(&pod.shape), Arc::new)
-    }
-
-    /// `None` when the volumes add nothing.
-    fn with_volumes(&self, pod: &PodRecord) -> Option<PodShape> {
-        if pod.volumes.is_empty() {
-            return None;
-        }
+    /// Adds what a pod's volumes ask of its node.
+    pub(super) fn add_volumes(&self, pod: &PodRecord, shape: &mut PodShape) {
         let mut problems = Vec::new();
         let mut alternatives: Vec<Term> = vec![Vec::new()];
         for volume in &pod.volumes {
@@ -45,13 +29,9 @@ impl ClusterState {
             }
         }
         alternatives.retain(|term| !term.is_empty());
-        if problems.is_empty() && alternatives.is_empty() {
-            return None;
-        }
-        let mut shape = PodShape::clone(&pod.shape);
         shape.volume_alternatives = alternatives;
+        shape.attachments = self.attachments(pod);
         shape.unsupported.extend(problems.into_iter().map(Arc::from));
-        Some(shape)
     }
 
     /// Alternatives of one volume; empty = anywhere.
@@ -81,7 +61,7 @@ impl ClusterState {
                 None => Ok(pv.terms.clone()),
             };
         }
-        let Some(class_name) = &pvc.class else {
+        let Some(class_name) = pvc.class.as_ref().filter(|name| !name.is_empty()) else {
             return Err(format!("{field} is not bound and names no storageClassName"));
         };
         let Some(class) = self.storage_classes.get(class_name) else {

@@ -92,6 +92,11 @@ pub(super) fn spawn(
             tasks.spawn(run(kind, Api::<Tolerant<$type>>::all(client.clone()), config, events, again, read, $event));
         }};
     }
+    macro_rules! workload {
+        ($event:path, $method:ident) => {
+            if options.workloads { narrow!($event, $method) } else { unwatched(events, $event, tasks) }
+        };
+    }
     match kind {
         Kind::Pod => narrow!(Event::Pod, pod, config.fields(LIVE_PODS)),
         Kind::Node => narrow!(Event::Node, node),
@@ -100,6 +105,12 @@ pub(super) fn spawn(
         Kind::Pvc => narrow!(Event::Pvc, pvc),
         Kind::Pv => narrow!(Event::Pv, pv),
         Kind::StorageClass => narrow!(Event::StorageClass, storage_class),
+        Kind::CsiNode => narrow!(Event::CsiNode, csi_node),
+        Kind::Namespace => narrow!(Event::Namespace, namespace),
+        Kind::Service => workload!(Event::Service, service),
+        Kind::ReplicaSet => workload!(Event::ReplicaSet, replica_set),
+        Kind::StatefulSet => workload!(Event::StatefulSet, stateful_set),
+        Kind::ReplicationController => workload!(Event::ReplicationController, replication_controller),
         Kind::NodePool => custom!(Event::NodePool, NodePool, nodepool_object),
         Kind::NodeClaim => custom!(Event::NodeClaim, NodeClaim, nodeclaim_object),
         Kind::NodeClass => custom!(Event::NodeClass, EC2NodeClass, node_class_object),
@@ -110,14 +121,21 @@ pub(super) fn spawn(
                 let read = |object: &ConfigMap| Ok(crate::policies::data(object));
                 tasks.spawn(run(kind, api, config, events, again, read, Event::Policies));
             }
-            None => {
-                tasks.spawn(async move {
-                    // A closed channel means that nobody listens any more.
-                    let _ = events.send(Event::Policies(Delta::replaced([]))).await;
-                });
-            }
+            None => unwatched(events, Event::Policies, tasks),
         },
     }
+}
+
+/// A kind that is not watched counts as listed and empty.
+fn unwatched<R: Send + Sync + 'static>(
+    events: mpsc::Sender<Event>,
+    wrap: fn(Delta<R>) -> Event,
+    tasks: &mut JoinSet<()>,
+) {
+    tasks.spawn(async move {
+        // A closed channel means that nobody listens any more.
+        let _ = events.send(wrap(Delta::replaced([]))).await;
+    });
 }
 
 /// Watches one kind until the reader is gone.

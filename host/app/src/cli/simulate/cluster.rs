@@ -41,6 +41,8 @@ struct Objects {
     pvcs: Vec<objects::PersistentVolumeClaim>,
     pvs: Vec<objects::PersistentVolume>,
     storage_classes: Vec<objects::StorageClass>,
+    csi_nodes: Vec<objects::CsiNode>,
+    namespaces: Vec<objects::Namespace>,
     ignored: BTreeSet<String>,
 }
 
@@ -155,6 +157,8 @@ async fn place(
         (_, "PersistentVolumeClaim") => objects.pvcs.push(decode(document, &document.value)?),
         (_, "PersistentVolume") => objects.pvs.push(decode(document, &document.value)?),
         (_, "StorageClass") => objects.storage_classes.push(decode(document, &document.value)?),
+        (_, "CSINode") => objects.csi_nodes.push(decode(document, &document.value)?),
+        (_, "Namespace") => objects.namespaces.push(decode(document, &document.value)?),
         (_, kind) => match pods(document) {
             Ok(made) if made.is_empty() && !WORKLOADS.contains(&kind) => {
                 objects.ignored.insert(kind.to_owned());
@@ -173,10 +177,13 @@ async fn place(
 /// Kinds that make pods; one that asks for none is no oversight.
 const WORKLOADS: [&str; 6] = ["Pod", "Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job"];
 
+/// Kinds without a namespace.
+const CLUSTER_SCOPED: [&str; 5] = ["Node", "PersistentVolume", "StorageClass", "CSINode", "Namespace"];
+
 fn decode<T: DeserializeOwned>(document: &Document, value: &Value) -> Result<T, String> {
     let mut value = value.clone();
     let meta = &mut value["metadata"];
-    if meta["namespace"].is_null() && !matches!(document.kind(), "Node" | "PersistentVolume" | "StorageClass") {
+    if meta["namespace"].is_null() && !CLUSTER_SCOPED.contains(&document.kind()) {
         meta["namespace"] = "default".into();
     }
     if meta["uid"].is_null() {
@@ -330,6 +337,8 @@ fn apply(objects: Objects) -> ClusterState {
         Event::NodePool(Delta::replaced(objects.nodepools.into_iter().map(|p| convert.nodepool_object(p)))),
         Event::NodeClaim(Delta::replaced(objects.nodeclaims.into_iter().map(|c| convert.nodeclaim_object(c)))),
         Event::StorageClass(Delta::replaced(objects.storage_classes.iter().map(|o| convert.storage_class(o)))),
+        Event::CsiNode(Delta::replaced(objects.csi_nodes.iter().map(|o| convert.csi_node(o)))),
+        Event::Namespace(Delta::replaced(objects.namespaces.iter().map(|o| convert.namespace(o)))),
         Event::Pv(Delta::replaced(objects.pvs.iter().map(|o| convert.pv(o)))),
         Event::Pvc(Delta::replaced(objects.pvcs.iter().map(|o| convert.pvc(o)))),
         Event::Pdb(Delta::replaced(objects.pdbs.iter().map(|o| convert.pdb(o)))),

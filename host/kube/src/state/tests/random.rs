@@ -22,7 +22,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0..12u8, 0..5u8, 0..5u8).prop_map(|(id, node, kind)| Step::Pod { id, node, kind }),
+        6 => (0..12u8, 0..5u8, 0..7u8).prop_map(|(id, node, kind)| Step::Pod { id, node, kind }),
         2 => (0..12u8).prop_map(Step::PodGone),
         3 => (0..4u8, 0..4u8, 0..4u8).prop_map(|(id, provider, stage)| Step::Node { id, provider, stage }),
         1 => (0..4u8).prop_map(Step::NodeGone),
@@ -73,6 +73,12 @@ impl World {
                     3 => {
                         let mut value = pod_json(&name, &node);
                         value["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+                        pod_record(value)
+                    }
+                    4 | 5 => {
+                        let mut value = pod_json(&name, &node);
+                        let claim = json!({"claimName": format!("data-{kind}")});
+                        value["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": claim}]);
                         pod_record(value)
                     }
                     _ => {
@@ -132,6 +138,21 @@ impl World {
     }
 }
 
+/// A cluster with the claims that pods share.
+fn with_claims() -> ClusterState {
+    let mut state = ClusterState::new();
+    let class = json!({"metadata": {"name": "gp3"}, "provisioner": "ebs.csi.aws.com", "volumeBindingMode": "WaitForFirstConsumer"});
+    let class: objects::StorageClass = serde_json::from_value(class).unwrap();
+    let claims = [4, 5].map(|i| -> objects::PersistentVolumeClaim {
+        let claim = json!({"metadata": {"namespace": "default", "name": format!("data-{i}")}, "spec": {"storageClassName": "gp3"}});
+        serde_json::from_value(claim).unwrap()
+    });
+    let mut converter = Converter::default();
+    state.apply(Event::StorageClass(Delta::replaced([converter.storage_class(&class)])), NOW);
+    state.apply(Event::Pvc(Delta::replaced(claims.iter().map(|claim| converter.pvc(claim)))), NOW);
+    state
+}
+
 /// Nodes, waiting pods, usage.
 type Comparable = (BTreeMap<Arc<str>, Node>, Vec<Pod>, BTreeMap<Arc<str>, Usage>);
 
@@ -151,7 +172,7 @@ proptest! {
     #[test]
     fn equals_a_rebuild(steps in proptest::collection::vec((step(), 0..8u8), 1..60)) {
         let mut world = World::default();
-        let mut state = ClusterState::new();
+        let mut state = with_claims();
         let mut missed = [false; 4];
         for (step, luck) in &steps {
             let kind = match step {
@@ -174,7 +195,7 @@ proptest! {
                 state.apply(event, NOW);
             }
         }
-        let mut rebuilt = ClusterState::new();
+        let mut rebuilt = with_claims();
         for event in world.events() {
             rebuilt.apply(event, NOW);
         }
