@@ -21,6 +21,7 @@ pub(crate) type Kind = (&'static str, &'static str, &'static str);
 
 pub(crate) const PODS: Kind = ("", "v1", "pods");
 pub(crate) const NODES: Kind = ("", "v1", "nodes");
+pub(crate) const NAMESPACES: Kind = ("", "v1", "namespaces");
 pub(crate) const DEPLOYMENTS: Kind = ("apps", "v1", "deployments");
 pub(crate) const REPLICA_SETS: Kind = ("apps", "v1", "replicasets");
 pub(crate) const DAEMON_SETS: Kind = ("apps", "v1", "daemonsets");

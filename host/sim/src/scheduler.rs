@@ -1,18 +1,21 @@
 //! A scheduler: binds pods to nodes that have room and suit them, and marks the others Unschedulable.
 //!
-//! It looks at resources, taints, node selectors and required node affinity, and prefers the least allocated node. Pods
-//! with required pod affinity, `DoNotSchedule` topology spread or resource claims stay pending, with that as the reason.
+//! It looks at resources, taints, node selectors, required node affinity, required pod (anti-)affinity, `DoNotSchedule`
+//! topology spread and host ports, and prefers the least allocated node. Pods with resource claims stay pending, with that
+//! as the reason. Preferences and volumes are not looked at.
 
 pub(crate) mod affinity;
 mod fit;
 pub(crate) mod taints;
+mod topology;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use self::fit::{Amounts, NodeRoom, Refusal};
-use crate::actor::{Actor, NODES, PODS, deleting, settle, text};
+use self::topology::Neighbours;
+use crate::actor::{Actor, NAMESPACES, NODES, PODS, deleting, settle, text};
 use crate::apiserver::ApiServer;
 use crate::apiserver::subresource::set_condition;
 
@@ -57,6 +60,12 @@ fn round(actor: &Actor) {
             room.take(&Amounts::of_pod(&pod.value));
         }
     }
+    let namespaces = actor.list(NAMESPACES);
+    let mut neighbours = Neighbours::new(
+        nodes.iter().map(|n| &n.value),
+        pods.iter().map(|p| &p.value),
+        namespaces.iter().map(|n| &n.value),
+    );
     // Pods of equal needs that found no place: the next of them need not look again.
     let mut hopeless: BTreeMap<String, String> = BTreeMap::new();
     for pod in waiting {
@@ -65,14 +74,14 @@ fn round(actor: &Actor) {
             mark(actor, pod, why);
             continue;
         }
-        match place(pod, &rooms) {
+        match place(pod, &rooms, &neighbours) {
             Ok(node) => {
-                let node = node.to_owned();
-                let bound = actor.bind(text(&pod["metadata"], "namespace"), text(&pod["metadata"], "name"), &node);
+                let bound = actor.bind(text(&pod["metadata"], "namespace"), text(&pod["metadata"], "name"), node);
                 if settle("binding a pod", bound).is_some()
-                    && let Some(room) = rooms.get_mut(node.as_str())
+                    && let Some(room) = rooms.get_mut(node)
                 {
                     room.take(&Amounts::of_pod(pod));
+                    neighbours.place(pod, node);
                 }
             }
             Err(why) => {
@@ -88,9 +97,12 @@ fn needs_key(pod: &Value) -> String {
     let spec = &pod["spec"];
     let containers = |list: &str| -> Vec<Value> {
         let all = spec[list].as_array().into_iter().flatten();
-        all.map(|c| json!([c["resources"]["requests"], c["restartPolicy"]])).collect()
+        all.map(|c| json!([c["resources"]["requests"], c["restartPolicy"], c["ports"]])).collect()
     };
     json!([
+        pod["metadata"]["namespace"],
+        pod["metadata"]["labels"],
+        spec["hostNetwork"],
         spec["nodeSelector"],
         spec["affinity"],
         spec["tolerations"],
@@ -104,15 +116,24 @@ fn needs_key(pod: &Value) -> String {
     .to_string()
 }
 
-fn place<'a>(pod: &Value, rooms: &BTreeMap<&'a str, NodeRoom<'_>>) -> Result<&'a str, String> {
+fn place<'a>(
+    pod: &Value,
+    rooms: &BTreeMap<&'a str, NodeRoom<'_>>,
+    neighbours: &Neighbours<'_>,
+) -> Result<&'a str, String> {
     if let Some(field) = not_acted_on(pod) {
         return Err(format!("0/{} nodes are available: the embedded scheduler does not act on {field}.", rooms.len()));
     }
     let amounts = Amounts::of_pod(pod);
+    let rules = neighbours.rules(pod);
     let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
     let mut best: Option<(i64, &'a str)> = None;
     for (name, room) in rooms {
-        match room.accepts(pod, &amounts) {
+        let accepted = room.accepts(pod, &amounts).and_then(|score| match neighbours.refusal(&rules, room.node()) {
+            Some(why) => Err(Refusal(vec![why.to_owned()])),
+            None => Ok(score),
+        });
+        match accepted {
             Ok(score) => {
                 if best.is_none_or(|(top, _)| score > top) {
                     best = Some((score, name));
@@ -132,20 +153,8 @@ fn place<'a>(pod: &Value, rooms: &BTreeMap<&'a str, NodeRoom<'_>>) -> Result<&'a
 
 /// A required constraint that this scheduler knows nothing of.
 fn not_acted_on(pod: &Value) -> Option<&'static str> {
-    const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-    let spec = &pod["spec"];
-    let filled = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty());
-    if filled(&spec["affinity"]["podAffinity"][REQUIRED]) {
-        return Some("spec.affinity.podAffinity");
-    }
-    if filled(&spec["affinity"]["podAntiAffinity"][REQUIRED]) {
-        return Some("spec.affinity.podAntiAffinity");
-    }
-    let mut spread = spec["topologySpreadConstraints"].as_array().into_iter().flatten();
-    if spread.any(|c| c["whenUnsatisfiable"] == "DoNotSchedule") {
-        return Some("spec.topologySpreadConstraints");
-    }
-    filled(&spec["resourceClaims"]).then_some("spec.resourceClaims")
+    let claims = pod["spec"]["resourceClaims"].as_array();
+    claims.is_some_and(|list| !list.is_empty()).then_some("spec.resourceClaims")
 }
 
 fn mark(actor: &Actor, pod: &Value, why: &str) {

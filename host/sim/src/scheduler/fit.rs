@@ -78,6 +78,10 @@ impl<'a> NodeRoom<'a> {
         Self { node, total: Amounts::of_map(&node["status"]["allocatable"]), taken: Amounts::default() }
     }
 
+    pub(super) fn node(&self) -> &'a Value {
+        self.node
+    }
+
     pub(super) fn take(&mut self, amounts: &Amounts) {
         self.taken.add(amounts);
     }
