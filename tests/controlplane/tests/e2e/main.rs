@@ -16,6 +16,7 @@ mod pools;
 mod roles;
 mod runner;
 mod swap;
+mod topology;
 mod world;
 
 use runner::{Case, case};
@@ -59,6 +60,12 @@ async fn main() -> std::process::ExitCode {
         case!(drain::a_grace_period_ends_even_a_forbidden_drain),
         case!(drain::do_not_disrupt_keeps_an_otherwise_empty_node),
         case!(drain::a_machine_that_never_joins_does_not_count_as_capacity_for_ever),
+        case!(topology::pods_are_spread_over_three_zones),
+        case!(topology::pods_that_keep_apart_get_a_node_each),
+        case!(topology::pods_follow_others_into_their_zone),
+        case!(topology::a_host_port_is_given_once_a_node),
+        case!(topology::a_volume_not_made_yet_decides_the_zone),
+        case!(topology::a_full_attach_limit_asks_for_another_node),
         case!(swap::policies_are_swapped_under_load),
         case!(roles::hold_what_was_used_and_nothing_else),
     ];
