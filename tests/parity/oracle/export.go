@@ -34,6 +34,9 @@ func export(args []string, out io.Writer) error {
 	}
 	problem := benchmarkCluster()
 	problem.Name = fmt.Sprintf("%s-%d-seed-%d", *mix, *pods, *seed)
+	if *nodes > 0 {
+		problem.Name += fmt.Sprintf("-on-%d-nodes-with-%d", *nodes, *running)
+	}
 	problem.Options.PreferencePolicy = *preferences
 	draws := newDraws(*seed)
 	problem.addNodes(draws, *nodes, *running)
