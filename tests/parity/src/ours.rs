@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, anyhow};
 use mortise_api::ec2nodeclass::{EC2NodeClass, EC2NodeClassSpec};
 use mortise_engine::decision::{Claim as EngineClaim, Schedule};
 use mortise_engine::nodepool::NodePool;
+use mortise_engine::pod::Spread;
 use mortise_engine::policy::NoPolicy;
 use mortise_engine::quantity::display_amount;
 use mortise_engine::requirement::{Operator, key};
@@ -166,12 +167,29 @@ fn state(problem: &Problem, now: i64) -> Result<ClusterState> {
         Event::StorageClass(records(&problem.storage_classes, |o| convert.storage_class(o))?),
         Event::Pv(records(&problem.persistent_volumes, |o| convert.pv(o))?),
         Event::Pvc(records(&problem.persistent_volume_claims, |o| convert.pvc(o))?),
+        Event::CsiNode(records(&problem.csi_nodes, |o| convert.csi_node(o))?),
+        Event::Namespace(records(&problem.namespaces, |o| convert.namespace(o))?),
+        Event::Service(records(&problem.services, |o| convert.service(o))?),
+        Event::ReplicaSet(records(&problem.replica_sets, |o| convert.replica_set(o))?),
+        Event::StatefulSet(records(&problem.stateful_sets, |o| convert.stateful_set(o))?),
+        Event::ReplicationController(records(&problem.replication_controllers, |o| convert.replication_controller(o))?),
         Event::Pod(records(&problem.pods, |o| convert.pod(o))?),
     ];
+    state.set_default_spread(default_spread(problem, convert)?);
     for event in events {
         state.apply(event, now);
     }
     Ok(state)
+}
+
+/// The cluster's default constraints, as `SCHEDULER_CONFIG` gives them.
+fn default_spread(problem: &Problem, convert: &mut Converter) -> Result<Vec<Spread>> {
+    let Some(config) = &problem.options.scheduler_config else { return Ok(Vec::new()) };
+    let constraints = config["podTopologySpread"]["defaultConstraints"].as_array().into_iter().flatten();
+    let spread = |value: &serde_json::Value| {
+        convert.spread("defaultConstraints", &serde_json::from_value(value.clone())?).map_err(anyhow::Error::msg)
+    };
+    constraints.map(spread).collect()
 }
 
 /// Objects as the watches would decode and keep them.

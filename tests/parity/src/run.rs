@@ -1,17 +1,18 @@
 //! Seed after seed, and what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use mortise_checker::Rule as Checked;
 use mortise_problem::{Answer, Problem};
 use serde_json::json;
 
 use crate::features::FEATURES;
 use crate::intended::{Case, DIFFERENCES, explanation};
 use crate::judge::{Failure, Rule, Theirs, alone, beside};
-use crate::oracle::Oracle;
+use crate::oracle::{Oracle, RUNS};
 use crate::shrink::shrink;
 use crate::{generate, ours};
 
@@ -43,6 +44,8 @@ pub struct Report {
     pub failures: BTreeMap<Rule, usize>,
     /// Seeds with any of them, with the first failure of each and the file that holds the small problem.
     pub failed: Vec<(u64, Failure, Option<PathBuf>)>,
+    /// Runs of Karpenter that break a rule of the independent checker, by rule.
+    pub broken_by_karpenter: BTreeMap<Checked, usize>,
     /// Seeds for which the oracle had no answer, with its words.
     pub unanswered: Vec<(u64, String)>,
 }
@@ -160,6 +163,11 @@ impl Report {
         self.claims += outcome.ours.claims.len();
         let runs = outcome.theirs.iter().flat_map(|theirs| &theirs.answers);
         self.placed_by_karpenter += runs.map(|run| crate::placed(run).count()).min().unwrap_or_default();
+        for violations in outcome.theirs.iter().flat_map(|theirs| &theirs.violations) {
+            for rule in violations.iter().map(|violation| violation.rule).collect::<BTreeSet<_>>() {
+                *self.broken_by_karpenter.entry(rule).or_default() += 1;
+            }
+        }
         self.excused += usize::from(!outcome.excused.is_empty());
         for id in &outcome.excused {
             *self.differences.entry(id).or_default() += 1;
@@ -188,6 +196,10 @@ impl fmt::Display for Report {
         for difference in DIFFERENCES {
             let count = self.differences.get(difference.id).copied().unwrap_or_default();
             writeln!(f, "{:<6} {count:>6}  {}", difference.id, difference.what)?;
+        }
+        writeln!(f, "\nrules of the checker broken by runs of Karpenter, of {}:", self.seeds * RUNS)?;
+        for (rule, count) in &self.broken_by_karpenter {
+            writeln!(f, "{:<14} {count:>6}", format!("{rule:?}"))?;
         }
         writeln!(f, "\nfailures: {} seeds", self.failed.len())?;
         for (rule, count) in &self.failures {
