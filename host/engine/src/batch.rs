@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::pod::{PodKey, PodShape, PodTerm, Spread, Term};
+use crate::pod::{Attachments, HostPort, PodKey, PodShape, PodTerm, Spread, Term};
 use crate::quantity::Resources;
 use crate::schedule::selector_keys;
 use crate::taint::Toleration;
@@ -17,6 +17,24 @@ pub(crate) struct Batch<'a> {
     pub(crate) pods: Vec<Queued<'a>>,
     /// Pods per group.
     pub(crate) counts: Vec<u32>,
+    /// So many pods at the front of the queue are real; those of buffers follow.
+    pub(crate) real: u32,
+}
+
+/// A pod to place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting<'a> {
+    pub(crate) key: &'a PodKey,
+    pub(crate) shape: &'a Arc<PodShape>,
+    pub(crate) created_unix_ms: i64,
+    /// The buffer that it stands for; `None` = a real pod.
+    pub(crate) buffer: Option<&'a Arc<str>>,
+}
+
+impl<'a> From<(&'a PodKey, &'a Arc<PodShape>, i64)> for Waiting<'a> {
+    fn from((key, shape, created_unix_ms): (&'a PodKey, &'a Arc<PodShape>, i64)) -> Self {
+        Self { key, shape, created_unix_ms, buffer: None }
+    }
 }
 
 /// A pod in the queue.
@@ -24,6 +42,7 @@ pub(crate) struct Batch<'a> {
 pub(crate) struct Queued<'a> {
     pub(crate) key: &'a PodKey,
     pub(crate) group: u32,
+    pub(crate) buffer: Option<&'a Arc<str>>,
     created_unix_ms: i64,
 }
 
@@ -31,21 +50,19 @@ impl<'a> Batch<'a> {
     /// `label_keys`: pod labels that tell groups apart, besides those that selectors of these pods look at; others play
     /// no part in placing.
     ///
-    /// Order: CPU request descending, memory request descending, oldest first, UID. A pod seen twice counts once.
-    pub(crate) fn new(
-        pods: impl Iterator<Item = (&'a PodKey, &'a Arc<PodShape>, i64)>,
-        mut label_keys: BTreeSet<&'a str>,
-    ) -> Self {
+    /// Order: real pods before those of buffers, then CPU request descending, memory request descending, oldest first, UID. A pod seen twice counts once.
+    pub(crate) fn new(pods: impl Iterator<Item = impl Into<Waiting<'a>>>, mut label_keys: BTreeSet<&'a str>) -> Self {
         // By address first: the edge interns shapes, so most pods cost one look-up and no comparison of content.
         let mut by_address: HashMap<*const PodShape, u32> = HashMap::new();
         let mut addresses: Vec<&'a Arc<PodShape>> = Vec::new();
         let mut queue: Vec<Queued<'a>> = pods
-            .map(|(key, shape, created_unix_ms)| {
+            .map(|pod| {
+                let Waiting { key, shape, created_unix_ms, buffer } = pod.into();
                 let group = *by_address.entry(Arc::as_ptr(shape)).or_insert_with(|| {
                     addresses.push(shape);
                     crate::symbol::id_of(addresses.len() - 1)
                 });
-                Queued { key, group, created_unix_ms }
+                Queued { key, group, buffer, created_unix_ms }
             })
             .collect();
         label_keys.extend(addresses.iter().flat_map(|shape| selector_keys(shape)).map(|key| &**key));
@@ -69,9 +86,14 @@ impl<'a> Batch<'a> {
         };
         queue.sort_unstable_by(|a, b| {
             let order = if a.group == b.group { std::cmp::Ordering::Equal } else { size(b.group).cmp(&size(a.group)) };
-            order.then(a.created_unix_ms.cmp(&b.created_unix_ms)).then_with(|| {
-                (&a.key.uid, &a.key.namespace, &a.key.name).cmp(&(&b.key.uid, &b.key.namespace, &b.key.name))
-            })
+            a.buffer
+                .is_some()
+                .cmp(&b.buffer.is_some())
+                .then(order)
+                .then(a.created_unix_ms.cmp(&b.created_unix_ms))
+                .then_with(|| {
+                    (&a.key.uid, &a.key.namespace, &a.key.name).cmp(&(&b.key.uid, &b.key.namespace, &b.key.name))
+                })
         });
         queue.dedup_by(|later, first| later.key == first.key);
         // Group ids follow the queue, so that they do not depend on the order in which pods arrived.
@@ -89,6 +111,7 @@ impl<'a> Batch<'a> {
                 *count += 1;
             }
         }
+        batch.real = crate::symbol::id_of(queue.iter().filter(|pod| pod.buffer.is_none()).count());
         batch.pods = queue;
         batch
     }
@@ -99,7 +122,7 @@ impl<'a> Batch<'a> {
         for (at, pod) in self.pods.iter().enumerate() {
             let at = crate::symbol::id_of(at);
             match runs.last_mut() {
-                Some(run) if run.group == pod.group => run.to = at + 1,
+                Some(run) if run.group == pod.group && at != self.real => run.to = at + 1,
                 _ => runs.push(Run { group: pod.group, from: at, to: at + 1 }),
             }
         }
@@ -121,6 +144,7 @@ struct Needs<'a> {
     volume_alternatives: &'a [Term],
     unsupported: &'a [Arc<str>],
     about_others: AboutOthers<'a>,
+    holds: (&'a [HostPort], &'a Attachments),
     labels: Vec<(&'a Arc<str>, &'a Arc<str>)>,
 }
 
@@ -146,6 +170,7 @@ impl<'a> Needs<'a> {
                 &shape.pod_anti_affinity,
                 &shape.preferred_pod_anti_affinity,
             ),
+            holds: (&shape.host_ports, &shape.attachments),
             labels: shape.labels.iter().filter(|(key, _)| label_keys.contains(&***key)).collect(),
         }
     }
@@ -208,6 +233,18 @@ mod tests {
         );
         assert_eq!(batch.groups.len(), 2);
         assert_eq!(batch.counts, [1, 3]);
+    }
+
+    #[test]
+    fn pods_of_buffers_come_last_and_share_groups_with_real_ones() {
+        let (big, small) = (shape(2000, 1), shape(1000, 1));
+        let (keys, buffer) = (["a", "b", "c"].map(key), Arc::from("default/spare"));
+        let waiting = |at: usize, shape, buffer| Waiting { key: &keys[at], shape, created_unix_ms: 0, buffer };
+        let pods = [waiting(0, &big, Some(&buffer)), waiting(1, &small, None), waiting(2, &small, Some(&buffer))];
+        let batch = Batch::new(pods.into_iter(), BTreeSet::new());
+        assert_eq!((order(&batch), batch.real, batch.groups.len()), (vec!["b".into(), "a".into(), "c".into()], 1, 2));
+        let equal = [waiting(0, &big, Some(&buffer)), waiting(1, &big, None)];
+        assert_eq!(Batch::new(equal.into_iter(), BTreeSet::new()).runs().len(), 2, "a run is real or not");
     }
 
     #[test]

@@ -35,8 +35,10 @@ pub struct Claim {
     pub expire_after: Option<Arc<str>>,
     /// `spec.terminationGracePeriod`.
     pub termination_grace_period: Option<Arc<str>>,
-    /// Pods it is for.
+    /// Pods it is for; those of buffers are not named.
     pub pods: Vec<PodKey>,
+    /// Pods of CapacityBuffers that it is for.
+    pub buffer_pods: u32,
     /// The cheapest choice at the time of the decision, for logs, `simulate` and explain.
     pub cheapest: Option<Choice>,
 }
@@ -65,10 +67,27 @@ pub struct Schedule {
     pub nominations: Vec<(Arc<str>, Vec<PodKey>)>,
     /// Pods not placed, each with its reasons.
     pub unplaced: Vec<(PodKey, PodReason)>,
+    /// CapacityBuffers with pods in this round: `<namespace>/<name>` and where those fit. Their pods are in no other list.
+    pub buffers: BTreeMap<Arc<str>, BufferFit>,
     /// NodePools that offered nothing, each with its reason.
     pub pools: Vec<(Arc<str>, PoolReason)>,
     /// Policies that did not answer and what stood in, for metrics and Events.
     pub policy_faults: Vec<String>,
+}
+
+/// Where the pods of one CapacityBuffer fit, when every real pod has its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct BufferFit {
+    /// Pods of the buffer.
+    pub pods: u32,
+    /// Of them, those that existing nodes and nodes in flight have room for.
+    pub on_nodes: u32,
+    /// Those that NodeClaims of this round are for.
+    pub on_claims: u32,
+    /// Those that fit nowhere.
+    pub unplaced: u32,
+    /// Why the first of those does not.
+    pub reason: Option<PodReason>,
 }
 
 /// What to ask the cloud for, for one claim: at most 60 types, each with its offerings, best first.

@@ -77,6 +77,24 @@ pub enum Blocker {
     },
     /// The NodePool's limit on this resource would be exceeded.
     Limit(Arc<str>),
+    /// DaemonSets take a host port that the pod wants on every instance type that is left.
+    HostPort {
+        /// The pod's ports, as `number/protocol`.
+        ports: Arc<str>,
+        /// Types that are left.
+        types: u32,
+    },
+    /// The pod attaches more volumes of one driver than any instance type that is left can.
+    AttachLimit {
+        /// CSI driver.
+        driver: Arc<str>,
+        /// Volumes that the pod attaches.
+        asked: u32,
+        /// The most that a type takes.
+        most: u32,
+    },
+    /// Only capacity reservations could hold the pod, and those have no instance left: it waits for one to be free.
+    ReservationsFull(Arc<str>),
     /// minValues cannot be met on this key.
     MinValues(Arc<str>),
     /// Where other pods are leaves no domain.
@@ -123,6 +141,15 @@ pub enum PoolReason {
     NoInstanceTypes(Blocker),
     /// A limit is reached.
     Limit(Arc<str>),
+    /// All it could launch comes from capacity reservations that have no instance left: their ids.
+    ReservationsFull(Arc<str>),
+}
+
+impl PodReason {
+    /// The pod is no failure: capacity that was bought for it is in use, and it waits for that to be free.
+    pub fn is_deferred(&self) -> bool {
+        self.per_pool.iter().any(|(_, blocker)| matches!(blocker, Blocker::ReservationsFull(_)))
+    }
 }
 
 impl fmt::Display for PodReason {
@@ -180,6 +207,18 @@ impl fmt::Display for Blocker {
                 write!(f, "a policy removed the {count} instance types that were left: {reason}")
             }
             Self::Limit(resource) => write!(f, "its limit on {resource} would be exceeded"),
+            Self::HostPort { ports, types } => {
+                write!(
+                    f,
+                    "host port {ports} is taken by a DaemonSet on each of the {types} instance types that are left"
+                )
+            }
+            Self::AttachLimit { driver, asked, most } => {
+                write!(f, "{asked} volumes of {driver} are to be attached, an instance type takes {most} at most")
+            }
+            Self::ReservationsFull(ids) => {
+                write!(f, "only capacity reservations could hold it, and no instance is left in {ids}")
+            }
             Self::MinValues(key) => write!(f, "minValues on {key} cannot be met"),
             Self::PoolUnusable(why) => write!(f, "it cannot be used: {why}"),
             Self::Topology { rule, key, domains, by_rule, by_capacity, counts } => {
@@ -235,6 +274,7 @@ impl fmt::Display for PoolReason {
                 write!(f, "its requirements leave no instance type: {blocker}")
             }
             Self::Limit(resource) => write!(f, "its limit on {resource} is reached"),
+            Self::ReservationsFull(ids) => write!(f, "no instance is left in its capacity reservations {ids}"),
         }
     }
 }

@@ -37,6 +37,8 @@ pub mod key {
     pub const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
     /// Host name.
     pub const HOSTNAME: &str = "kubernetes.io/hostname";
+    /// Capacity reservation of a node, by id.
+    pub const RESERVATION_ID: &str = "karpenter.k8s.aws/capacity-reservation-id";
     /// Keys that a new node may be asked for although its NodePool does not define them, because instance types do.
     pub const WELL_KNOWN: [&str; 8] = [NODEPOOL, CAPACITY_TYPE, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, WINDOWS_BUILD];
 }

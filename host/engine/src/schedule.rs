@@ -8,21 +8,23 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Run, Waiting};
 use crate::decision::Schedule;
 use crate::node::{Node, NodePod};
-use crate::pod::{PodKey, PodShape};
+use crate::pod::PodKey;
 use crate::policy::PolicySet;
 use crate::snapshot::{Options, Snapshot};
 use crate::symbol::{Symbols, id_of};
 use crate::taint::Effect;
 
 mod amounts;
+mod buffers;
 mod claim;
 mod existing;
 mod finish;
 mod fullness;
 mod group;
+mod holdings;
 mod hooks;
 mod limits;
 mod place;
@@ -31,6 +33,7 @@ mod prepare;
 mod prices;
 mod reason;
 mod relax;
+mod reservations;
 mod round;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -49,11 +52,13 @@ use existing::{ExistingNodes, InFlight};
 use finish::{Finisher, Outcome};
 use fullness::Fullness;
 use group::{Group, RequirementSets};
+use holdings::holds_nothing;
 use hooks::{admit_pods, estimate, pod_columns};
 use place::Placer;
 use pool::daemon_requirements;
 use prepare::{pools, pools_at_limit, unusable};
 use prices::Prices;
+use reservations::Reservations;
 use topology::{Demand, Running, Terms, Topology};
 use unplaced::{Rejected, unplaced};
 
@@ -105,6 +110,10 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
     let around = (&by_name, views.as_slice(), &mut in_flight);
     let mut nodes = ExistingNodes::new(nodes, around, &snapshot.daemons, &asked_keys, &resources, &mut symbols);
 
+    if !batch.groups.iter().all(|shape| holds_nothing(shape)) {
+        nodes.count_holdings((&by_name, &views, &mut in_flight), &mut symbols);
+    }
+
     let at_limit = if terms.is_empty() {
         Vec::new()
     } else {
@@ -137,13 +146,27 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         topology,
         prices,
         fullness: Fullness::default(),
+        reservations: Reservations::new(&views),
     };
     admit_pods(&mut placer, &pod_columns, &tables, &round, &mut *conversation);
-    let mut left = placer.run(batch.runs());
+    // Pods of buffers wait until no real pod finds another place.
+    let place = |placer: &mut Placer<'_, '_>, runs: Vec<Run>| {
+        let (real, buffers) = runs.into_iter().partition(|run| run.from < batch.real);
+        let mut left = placer.run(real);
+        left.extend(placer.run(buffers));
+        left
+    };
+    let mut left = place(&mut placer, batch.runs());
+    let mut opened: Vec<u32> = Vec::new();
     let mut rejected: Vec<Rejected> = Vec::new();
     let mut schedule = Schedule { pools: pool_reasons, ..Schedule::default() };
     for attempt in 0..=REPLACINGS {
         let mut claims = std::mem::take(&mut placer.claims);
+        placer.reservations.settle(&mut claims, placer.pools, &symbols);
+        for (at, pool) in placer.pools.iter().enumerate() {
+            let Some(view) = views.get(pool.view).filter(|_| !pool.limits.is_unlimited()) else { continue };
+            pool.limits.share(&view.columns.capacity, claims.iter_mut().filter(|claim| claim.pool == at));
+        }
         let finisher = Finisher {
             pools: placer.pools,
             views: &views,
@@ -158,8 +181,10 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         let may_retry = attempt < REPLACINGS && outcomes.iter().any(Outcome::leaves_another_way);
         if !may_retry {
             for (claim, outcome) in claims.iter().zip(&outcomes) {
-                let keys = claim.pods.iter().filter_map(|at| batch.pods.get(*at as usize));
-                schedule.claims.extend(finisher.claim(claim, outcome, keys.map(|pod| pod.key.clone()).collect()));
+                if let Some(new) = finisher.claim(claim, outcome, buffers::real(&batch, &claim.pods)) {
+                    opened.extend(&claim.pods);
+                    schedule.claims.push(new);
+                }
             }
         }
         let again = placer.withdraw(claims, &outcomes, (may_retry, &batch), &mut rejected);
@@ -168,27 +193,31 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         }
         left.extend(again);
         left.sort_by_key(|run| run.from);
-        left = placer.run(left);
+        left = place(&mut placer, left);
     }
     schedule.unplaced = unplaced(&placer, &batch, &left, rejected, &resources, snapshot, &schedule.pools);
     schedule.nominations = nominations(placer.nodes, &batch);
+    buffers::report(&batch, placer.nodes, opened.iter(), &mut schedule);
     schedule.policy_faults = conversation.end();
     schedule
 }
 
 /// Pending pods, and those of nodes that are going away that need another place.
-fn pods_to_place(snapshot: &Snapshot) -> impl Iterator<Item = (&PodKey, &Arc<PodShape>, i64)> {
+fn pods_to_place(snapshot: &Snapshot) -> impl Iterator<Item = Waiting<'_>> {
     let moving = || {
-        snapshot
-            .nodes
-            .values()
-            .filter(|node| node.deleting)
-            .flat_map(|node| node.pods.iter().filter(|pod| is_moving(pod)).map(|pod| (&pod.key, &pod.shape, 0)))
+        snapshot.nodes.values().filter(|node| node.deleting).flat_map(|node| {
+            node.pods.iter().filter(|pod| is_moving(pod)).map(|pod| Waiting::from((&pod.key, &pod.shape, 0)))
+        })
     };
     // A pod that the edge reports twice, bound and pending, is one pod.
-    let bound: BTreeSet<&PodKey> = moving().map(|(key, ..)| key).collect();
-    let pending = snapshot.pending.iter().map(|pod| (&pod.key, &pod.shape, pod.created_unix_ms));
-    pending.filter(move |(key, ..)| bound.is_empty() || !bound.contains(key)).chain(moving())
+    let bound: BTreeSet<&PodKey> = moving().map(|pod| pod.key).collect();
+    let pending = snapshot.pending.iter().map(|pod| Waiting {
+        key: &pod.key,
+        shape: &pod.shape,
+        created_unix_ms: pod.created_unix_ms,
+        buffer: pod.buffer.as_ref(),
+    });
+    pending.filter(move |pod| bound.is_empty() || !bound.contains(pod.key)).chain(moving())
 }
 
 /// The pod would come back elsewhere: it is active, or terminating and owned by a StatefulSet.
@@ -202,9 +231,8 @@ pub(crate) fn is_moving(pod: &NodePod) -> bool {
 }
 
 fn nominations(nodes: &ExistingNodes<'_>, batch: &Batch<'_>) -> Vec<(Arc<str>, Vec<PodKey>)> {
-    let key = |at: &u32| batch.pods.get(*at as usize).map(|pod| pod.key.clone());
-    let used = nodes.nodes.iter().filter(|node| !node.pods.is_empty());
-    used.map(|node| (Arc::clone(node.name), node.pods.iter().filter_map(key).collect())).collect()
+    let promised = nodes.nodes.iter().map(|node| (Arc::clone(node.name), buffers::real(batch, &node.pods).0));
+    promised.filter(|(_, pods)| !pods.is_empty()).collect()
 }
 
 /// Nodes of the snapshot that belong to a NodePool.

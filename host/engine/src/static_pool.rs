@@ -133,6 +133,7 @@ fn claim(pool: &NodePool) -> Claim {
         expire_after: pool.expire_after.clone(),
         termination_grace_period: pool.termination_grace_period.clone(),
         pods: Vec::new(),
+        buffer_pods: 0,
         cheapest: None,
     }
 }

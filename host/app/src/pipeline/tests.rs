@@ -23,6 +23,7 @@ fn decided() -> Claim {
         expire_after: Some("720h".into()),
         termination_grace_period: Some("1h".into()),
         pods: Vec::new(),
+        buffer_pods: 0,
         cheapest: None,
     }
 }

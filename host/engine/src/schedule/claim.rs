@@ -1,12 +1,16 @@
 //! A NodeClaim being filled: a set of instance types and offerings that shrinks as pods are added.
 
 mod decide;
+mod load;
 
 pub(crate) use decide::{Deciding, Offer};
+pub(crate) use load::{Load, least, slots_among};
 
 use super::amounts::times_fitting;
 use super::group::Group;
+use super::holdings::holds_nothing;
 use super::pool::Pool;
+use super::reservations::Reservations;
 use crate::catalog::View;
 use crate::symbol::{Bits, KeyId, SymbolSet, Symbols, id_of};
 
@@ -19,12 +23,10 @@ pub(crate) struct OpenClaim {
     pub(crate) types: Bits,
     /// May hold offerings of types that are gone; they are dropped at the end.
     pub(crate) offerings: Bits,
-    /// Requests of its pods, by resource.
-    pub(crate) used: Vec<i64>,
+    /// What its pods take.
+    pub(crate) load: Load,
     /// Pods, as places in the queue.
     pub(crate) pods: Vec<u32>,
-    /// What it was charged against its NodePool's limits.
-    pub(crate) charged: Vec<i64>,
     /// Requirement sets that its requirements already contain, and groups whose filtered offerings are gone.
     absorbed: Vec<(u32, u32)>,
     /// Most of each resource that a further pod may ask for, when last worked out; it only shrinks.
@@ -49,21 +51,22 @@ pub(crate) struct Surroundings<'r, 'a> {
     pub(crate) pool: &'r Pool<'a>,
     pub(crate) view: &'r View<'a>,
     pub(crate) symbols: &'r Symbols,
+    /// Reservations of the round; `None` where nothing is placed.
+    pub(crate) reservations: Option<&'r Reservations>,
 }
 
 impl OpenClaim {
     /// A claim with its first pod's requirements and no pod yet.
-    pub(crate) fn new(pool: usize, narrowed: Narrowed, resources: usize, set: u32, group: u32) -> Self {
+    pub(crate) fn new(pool: usize, narrowed: Narrowed, load: Load, set: u32, group: u32) -> Self {
         Self {
             pool,
             requirements: narrowed.requirements,
             types: narrowed.types,
             offerings: narrowed.offerings,
-            used: vec![0; resources],
+            slack: vec![i64::MAX; load.used.len()],
+            load,
             pods: Vec::new(),
-            charged: Vec::new(),
             absorbed: vec![(set, group)],
-            slack: vec![i64::MAX; resources],
             refused: Bits::default(),
             min_values_relaxed: false,
         }
@@ -101,11 +104,11 @@ impl OpenClaim {
                 }
             }
         };
-        let (types, requirements) = match &narrowed {
-            Some(narrowed) => (&narrowed.types, &narrowed.requirements),
-            None => (&self.types, &self.requirements),
+        let (types, asking) = match &narrowed {
+            Some(narrowed) => (&narrowed.types, (&narrowed.requirements, &narrowed.offerings)),
+            None => (&self.types, (&self.requirements, &self.offerings)),
         };
-        let (count, fitting) = fit(around, requirements, &self.used, group, types, most);
+        let (count, fitting) = fit(around, asking, &self.load, group, types, most);
         if count == 0 {
             self.slack = self.slack(around.pool);
             return 0;
@@ -116,11 +119,7 @@ impl OpenClaim {
             self.absorbed.push((set, group_id));
         }
         self.types = fitting;
-        for (resource, amount) in &group.asked {
-            if let Some(used) = self.used.get_mut(*resource) {
-                *used = used.saturating_add(amount.saturating_mul(i64::from(count)));
-            }
-        }
+        self.load.take(group, count);
         self.pods.extend(from..from + count);
         count
     }
@@ -137,7 +136,7 @@ impl OpenClaim {
             let most = self.types.iter().filter_map(|of_type| column.get(of_type as usize)).max();
             most.map_or(-1, |most| most.saturating_sub(*used))
         };
-        pool.room.iter().zip(&self.used).map(left).collect()
+        pool.room.iter().zip(&self.load.used).map(left).collect()
     }
 }
 
@@ -174,38 +173,51 @@ pub(crate) fn narrow(
     (!out.types.is_empty()).then_some(out)
 }
 
-/// How many pods of the group fit on top of `used`, at most `most`, and the types that hold them. minValues of
-/// `requirements` stay met.
+/// How many pods of the group fit on top of `load`, at most `most`, and the types that hold them. What [`Load::holds`] of
+/// the claim stays true.
 pub(crate) fn fit(
     around: Surroundings<'_, '_>,
-    requirements: &SymbolSet,
-    used: &[i64],
+    (requirements, offerings): (&SymbolSet, &Bits),
+    load: &Load,
     group: &Group<'_>,
     types: &Bits,
     most: u32,
 ) -> (u32, Bits) {
-    let used = |resource: usize| used.get(resource).copied().unwrap_or(0);
+    let used = |resource: usize| load.used.get(resource).copied().unwrap_or(0);
+    let holds_nothing = holds_nothing(group.shape);
+    let taken = if holds_nothing { Bits::default() } else { around.pool.ports_taken(group.shape) };
     let times = |of_type: u32| {
+        if taken.contains(of_type) {
+            return 0;
+        }
         let room = |resource: usize| {
             let column = around.pool.room.get(resource).map_or(&[][..], Vec::as_slice);
             column.get(of_type as usize).copied().unwrap_or(0)
         };
-        times_fitting(&group.asked, used, room, most)
+        let times = times_fitting(&group.asked, used, room, most);
+        if holds_nothing || times == 0 {
+            return times;
+        }
+        let limit = |driver: &str| around.view.catalog.types.get(of_type as usize)?.volume_limits.get(driver).copied();
+        load.held.fitting(group.shape, limit, times)
     };
     let counts: Vec<(u32, u32)> = types.iter().map(|of_type| (times(of_type), of_type)).collect();
     let holding = |count: u32| -> Bits {
         counts.iter().filter(|(times, _)| *times >= count).map(|(_, of_type)| *of_type).collect()
     };
     let largest = counts.iter().map(|(times, _)| *times).max().unwrap_or(0);
-    if largest == 0 || !requirements.has_min_values() {
+    if largest == 0 || !load.is_delicate(around, requirements) {
         return (largest, if largest == 0 { Bits::default() } else { holding(largest) });
     }
-    // The more pods, the fewer types: the last count that keeps minValues is found by halving.
-    let met = |count: u32| first_unmet(around, requirements, &holding(count)).is_none();
+    // The more pods, the fewer types: the last count that keeps the bounds is found by halving.
+    let met = |count: u32| load.holds(around, (requirements, offerings), &holding(count));
+    if met(largest) {
+        return (largest, holding(largest));
+    }
     if !met(1) {
         return (0, Bits::default());
     }
-    let (mut good, mut bad) = (1, largest + 1);
+    let (mut good, mut bad) = (1, largest);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
         if met(middle) {
@@ -225,7 +237,9 @@ pub(crate) fn first_unmet(
 ) -> Option<(KeyId, u32)> {
     requirements.iter().find_map(|(key, values)| {
         let wanted = values.min_values?;
-        let have = around.view.distinct_values(key, values, types);
+        // What the pods themselves have closed (a zone, say) does not count against the NodePool's wish for choice.
+        let open = around.pool.template.get(key).unwrap_or(values);
+        let have = around.view.distinct_values(key, open, types);
         (have < wanted).then_some((key, have))
     })
 }

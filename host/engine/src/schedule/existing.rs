@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::amounts::{ResourceNames, times_fitting};
+use super::group::Group;
+use super::holdings::{AttachLimits, Held, holds_nothing};
 use super::pool::daemon_requirements;
 use crate::catalog::View;
 use crate::node::Node;
@@ -29,6 +31,10 @@ pub(crate) struct Existing<'a> {
     open: Option<SymbolSet>,
     /// Pods placed on it, as places in the queue.
     pub(crate) pods: Vec<u32>,
+    /// Host ports and volumes of its pods.
+    pub(crate) held: Held,
+    /// Attach limits of its instance type, for drivers of which the node itself says nothing yet.
+    pub(crate) type_limits: AttachLimits,
 }
 
 /// A node's label on one key.
@@ -93,7 +99,15 @@ impl<'a> ExistingNodes<'a> {
                 open = Some(set);
             }
             let room = resources.dense(&allocatable.saturating_sub(&node.used));
-            all.nodes.push(Existing { name, source: node, room, open, pods: Vec::new() });
+            all.nodes.push(Existing {
+                name,
+                source: node,
+                room,
+                open,
+                pods: Vec::new(),
+                held: Held::default(),
+                type_limits: AttachLimits::new(),
+            });
         }
         for at in 0..all.nodes.len() {
             all.reserve_daemons(at, daemons, resources, symbols);
@@ -112,8 +126,10 @@ impl<'a> ExistingNodes<'a> {
         let Some(source) = self.nodes.get(at).map(|node| node.source) else { return };
         let mut overhead = Resources::default();
         for daemon in daemons {
-            let asked = daemon_requirements(daemon, 0, symbols);
-            if untolerated(&source.taints, &daemon.tolerations, true).is_none() && self.meets(at, &asked, symbols) {
+            let mut terms = 0..daemon.required_affinity.len().max(1);
+            if untolerated(&source.taints, &daemon.tolerations, true).is_none()
+                && terms.any(|term| self.meets(at, &daemon_requirements(daemon, term, symbols), symbols))
+            {
                 overhead = overhead.saturating_add(&daemon.requests);
             }
         }
@@ -170,15 +186,24 @@ impl<'a> ExistingNodes<'a> {
     }
 
     /// How many pods asking for this still fit, at most `most`.
-    pub(crate) fn fitting(&self, at: usize, asked: &[(usize, i64)], most: u32) -> u32 {
+    pub(crate) fn fitting(&self, at: usize, (asked, shape): (&[(usize, i64)], &PodShape), most: u32) -> u32 {
         let Some(node) = self.nodes.get(at) else { return 0 };
-        times_fitting(asked, |_| 0, |resource| node.room.get(resource).copied().unwrap_or(0), most)
+        let times = times_fitting(asked, |_| 0, |resource| node.room.get(resource).copied().unwrap_or(0), most);
+        if times == 0 || holds_nothing(shape) {
+            return times;
+        }
+        let limit = |driver: &str| match node.source.volume_limits.get(driver) {
+            Some(limit) => *limit,
+            None => node.type_limits.get(driver).copied(),
+        };
+        node.held.fitting(shape, limit, times)
     }
 
     /// Places pods `from..from + count` of the queue.
-    pub(crate) fn place(&mut self, at: usize, asked: &[(usize, i64)], from: u32, count: u32) {
+    pub(crate) fn place(&mut self, at: usize, group: &Group<'_>, from: u32, count: u32) {
         let Some(node) = self.nodes.get_mut(at) else { return };
-        for (resource, amount) in asked {
+        node.held.take(group.shape, count);
+        for (resource, amount) in &group.asked {
             if let Some(room) = node.room.get_mut(*resource) {
                 *room = room.saturating_sub(amount.saturating_mul(i64::from(count)));
             }
@@ -235,6 +260,11 @@ impl<'a> InFlight<'a> {
                 types,
             }
         })
+    }
+
+    /// Types that an unlaunched claim may become.
+    pub(crate) fn types_of(&mut self, node: &'a Node, pool: Option<(usize, &View<'_>)>, symbols: &mut Symbols) -> Bits {
+        self.of(node, pool, symbols).types.clone()
     }
 
     /// What a node counts against its NodePool's limits: its capacity, or, while nothing is launched and the capacity is

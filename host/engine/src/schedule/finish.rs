@@ -56,7 +56,7 @@ impl Outcome {
 impl Finisher<'_, '_> {
     fn around(&self, claim: &OpenClaim) -> Option<Surroundings<'_, '_>> {
         let pool = self.pools.get(claim.pool)?;
-        Some(Surroundings { pool, view: self.views.get(pool.view)?, symbols: self.symbols })
+        Some(Surroundings { pool, view: self.views.get(pool.view)?, symbols: self.symbols, reservations: None })
     }
 
     /// Asks filters and scorers about every claim; equal claims are one row.
@@ -71,7 +71,7 @@ impl Finisher<'_, '_> {
             let Some(view) = self.views.get(pool.view) else { continue };
             view.settle(&mut claim.types, &mut claim.offerings);
             let minimums = self.tables.min_values(&claim.requirements, self.symbols);
-            let key = (claim.pool, claim.offerings.clone(), claim.used.clone(), claim.len(), minimums.clone());
+            let key = (claim.pool, claim.offerings.clone(), claim.load.used.clone(), claim.len(), minimums.clone());
             let next = candidates.len();
             let row = *rows.entry(key).or_insert(next);
             if row == next {
@@ -109,7 +109,7 @@ impl Finisher<'_, '_> {
     /// Requests of pods and of the DaemonSets that run whatever type is launched.
     fn requests(&self, claim: &OpenClaim, types: &Bits, pool: &Pool<'_>) -> Vec<i64> {
         let overhead = pool.least_overhead(types);
-        claim.used.iter().zip(overhead).map(|(used, overhead)| used.saturating_add(overhead)).collect()
+        claim.load.used.iter().zip(overhead).map(|(used, overhead)| used.saturating_add(overhead)).collect()
     }
 
     fn outcome(&self, claim: &OpenClaim, ranked: Arc<Vec<Ranked>>, types: Arc<Vec<u32>>, mut removed: Bits) -> Outcome {
@@ -135,11 +135,24 @@ impl Finisher<'_, '_> {
             requirements.set(key, lowered);
             relaxed = true;
         }
+        // minValues are what the NodePool keeps open; what its own pods close is no breach, and is no longer promised.
+        for (key, values) in requirements.clone().iter() {
+            let have = around.view.distinct_values(key, values, &bits);
+            if values.min_values.is_some_and(|wanted| have < wanted) {
+                requirements.set(key, ValueSet { min_values: Some(have), ..values.clone() });
+                relaxed = true;
+            }
+        }
         Outcome::Launch(ranked, kept, requirements, relaxed)
     }
 
     /// The NodeClaim of an outcome that launches.
-    pub(crate) fn claim(&self, claim: &OpenClaim, outcome: &Outcome, pods: Vec<PodKey>) -> Option<Claim> {
+    pub(crate) fn claim(
+        &self,
+        claim: &OpenClaim,
+        outcome: &Outcome,
+        (pods, buffer_pods): (Vec<PodKey>, u32),
+    ) -> Option<Claim> {
         let Outcome::Launch(ranked, types, requirements, relaxed) = outcome else { return None };
         let around = self.around(claim)?;
         let source = around.pool.source;
@@ -167,6 +180,7 @@ impl Finisher<'_, '_> {
             expire_after: source.expire_after.clone(),
             termination_grace_period: source.termination_grace_period.clone(),
             pods,
+            buffer_pods,
             cheapest: ranked.first().and_then(|one| choice(around.view, one)),
         })
     }

@@ -1,7 +1,18 @@
-//! NodePool limits, charged while NodeClaims are opened.
+//! NodePool limits, charged while NodeClaims are opened and filled.
+//!
+//! A claim that is still being filled may become any of its types. Charging the largest would refuse pods that fit, and
+//! shrinking the types early would pack pods differently than without a limit. So a claim is charged the *least* that it can
+//! become, and only when all claims are filled are the types of each narrowed to its share of what is left: whatever
+//! is launched, the limit holds, and a larger limit changes nothing for the pods placed before the first one that the
+//! smaller one refused.
+//!
+//! What is least depends on the resource, so there is one order of types per limited resource; a set of claims is within
+//! the limits if by one of these orders it is. The orders know nothing of the limits' amounts, so what is within a limit is
+//! within every larger one.
 
 use std::sync::Arc;
 
+use super::claim::OpenClaim;
 use crate::catalog::ResourceColumns;
 use crate::nodepool::Limits;
 use crate::quantity::Resources;
@@ -10,9 +21,16 @@ use crate::symbol::Bits;
 /// What is left of a NodePool's limits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remaining {
+    /// Left before the claims of this round.
     resources: Vec<(Arc<str>, i64)>,
     nodes: Option<i64>,
+    /// By order: what the claims of this round take at least, by resource.
+    charged: Vec<Vec<i64>>,
 }
+
+/// What one claim is charged: by order, then resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Charge(Vec<Vec<i64>>);
 
 impl Remaining {
     /// Limits less the capacity of the nodes that count.
@@ -20,6 +38,7 @@ impl Remaining {
         let mut left = Self {
             resources: limits.resources.iter().map(|(name, limit)| (Arc::clone(name), *limit)).collect(),
             nodes: limits.nodes,
+            charged: Vec::new(),
         };
         for capacity in nodes {
             for (name, amount) in &mut left.resources {
@@ -27,6 +46,7 @@ impl Remaining {
             }
             left.nodes = left.nodes.map(|nodes| nodes - 1);
         }
+        left.charged = vec![vec![0; left.resources.len()]; left.resources.len()];
         left
     }
 
@@ -35,16 +55,23 @@ impl Remaining {
         self.nodes.is_some_and(|nodes| nodes <= 0)
     }
 
+    /// No resource is limited.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.resources.is_empty()
+    }
+
     /// Removes types whose capacity exceeds what is left of some limit; returns the limit that removed most.
     pub(crate) fn restrict(&self, capacity: &ResourceColumns, types: &mut Bits) -> Option<Arc<str>> {
+        let charged = self.charged.get(self.order_within().unwrap_or(0));
         let mut worst: Option<(usize, &Arc<str>)> = None;
-        for (name, left) in &self.resources {
+        for (at, (name, left)) in self.resources.iter().enumerate() {
+            let left = left.saturating_sub(charged.and_then(|charged| charged.get(at)).copied().unwrap_or(0));
             let before = types.len();
             match capacity.get(name) {
                 Some(column) => {
-                    types.retain(|of_type| column.get(of_type as usize).is_some_and(|amount| amount <= left))
+                    types.retain(|of_type| column.get(of_type as usize).is_some_and(|amount| *amount <= left))
                 }
-                None if *left < 0 => *types = Bits::default(),
+                None if left < 0 => *types = Bits::default(),
                 None => {}
             }
             let removed = before - types.len();
@@ -55,29 +82,121 @@ impl Remaining {
         worst.map(|(_, name)| Arc::clone(name))
     }
 
-    /// Charges a new node that may be any of these types: for each resource the largest, so that whatever is launched
-    /// the limit holds. Returns what was charged, for [`Self::refund`].
-    pub(crate) fn charge(&mut self, capacity: &ResourceColumns, types: &Bits) -> Vec<i64> {
-        self.nodes = self.nodes.map(|nodes| nodes - 1);
-        let largest = |name: &str| {
-            let column = capacity.get(name)?;
-            types.iter().filter_map(|of_type| column.get(of_type as usize)).max().copied()
+    /// The least that a claim open to these types can be: by each order the first types that are `enough` (one, unless
+    /// minValues ask for more).
+    pub(crate) fn least(&self, capacity: &ResourceColumns, types: &Bits, enough: impl Fn(&Bits) -> bool) -> Charge {
+        let columns: Vec<Option<&[i64]>> = self.resources.iter().map(|(name, _)| capacity.get(name)).collect();
+        let amount = |resource: usize, of_type: u32| {
+            columns
+                .get(resource)
+                .copied()
+                .flatten()
+                .and_then(|column| column.get(of_type as usize))
+                .copied()
+                .unwrap_or(0)
         };
-        self.resources
-            .iter_mut()
-            .map(|(name, left)| {
-                let charged = largest(name).unwrap_or(0);
-                *left = left.saturating_sub(charged);
-                charged
-            })
-            .collect()
+        let resources = self.resources.len();
+        let order = |first: usize| {
+            let mut sorted: Vec<u32> = types.iter().collect();
+            let key = |of_type: &u32| {
+                let others = (0..resources).map(|resource| amount(resource, *of_type)).collect::<Vec<_>>();
+                (amount(first, *of_type), others, *of_type)
+            };
+            if let Some(smallest) = sorted.iter().copied().min_by_key(key)
+                && enough(&[smallest].into_iter().collect())
+            {
+                sorted = vec![smallest];
+            } else {
+                sorted.sort_by_cached_key(key);
+                let holds = |count: usize| enough(&sorted.iter().take(count).copied().collect());
+                let (mut few, mut many) = (0, sorted.len());
+                while many - few > 1 {
+                    let middle = few + (many - few) / 2;
+                    if holds(middle) { many = middle } else { few = middle }
+                }
+                sorted.truncate(many);
+            }
+            (0..resources)
+                .map(|resource| sorted.iter().map(|of_type| amount(resource, *of_type)).max().unwrap_or(0))
+                .collect()
+        };
+        Charge((0..resources).map(order).collect())
     }
 
-    /// Takes back one charge.
-    pub(crate) fn refund(&mut self, charged: &[i64]) {
-        self.nodes = self.nodes.map(|nodes| nodes + 1);
-        for ((_, left), charged) in self.resources.iter_mut().zip(charged) {
-            *left = left.saturating_add(*charged);
+    /// Whether a claim that was charged `old` may be charged `new`.
+    pub(crate) fn admits(&self, old: &Charge, new: &Charge) -> bool {
+        self.is_unlimited()
+            || self.charged.iter().enumerate().any(|(order, charged)| {
+                self.resources.iter().enumerate().all(|(at, (_, left))| {
+                    let total = charged.get(at).copied().unwrap_or(0);
+                    total.saturating_sub(old.of(order, at)).saturating_add(new.of(order, at)) <= *left
+                })
+            })
+    }
+
+    /// Charges a claim anew.
+    pub(crate) fn recharge(&mut self, held: &mut Charge, new: Charge) {
+        for (order, charged) in self.charged.iter_mut().enumerate() {
+            for (at, total) in charged.iter_mut().enumerate() {
+                *total = total.saturating_sub(held.of(order, at)).saturating_add(new.of(order, at));
+            }
         }
+        *held = new;
+    }
+
+    /// A node more.
+    pub(crate) fn open_node(&mut self) {
+        self.nodes = self.nodes.map(|nodes| nodes - 1);
+    }
+
+    /// A node less, and what it was charged.
+    pub(crate) fn refund(&mut self, held: &mut Charge) {
+        self.nodes = self.nodes.map(|nodes| nodes + 1);
+        self.recharge(held, Charge::default());
+    }
+
+    /// The first order by which everything charged is within the limits.
+    fn order_within(&self) -> Option<usize> {
+        self.charged
+            .iter()
+            .position(|charged| self.resources.iter().zip(charged).all(|((_, left), taken)| taken <= left))
+    }
+
+    /// Narrows the types of each of the pool's claims to its share of what is left, so that together they stay within
+    /// the limits whatever each becomes.
+    pub(crate) fn share<'c>(&self, capacity: &ResourceColumns, claims: impl Iterator<Item = &'c mut OpenClaim>) {
+        let Some(order) = self.order_within() else { return };
+        let mut spare: Vec<i64> = self
+            .resources
+            .iter()
+            .zip(self.charged.get(order).into_iter().flatten())
+            .map(|((_, left), taken)| left.saturating_sub(*taken))
+            .collect();
+        let claims: Vec<&mut OpenClaim> = claims.collect();
+        let mut waiting = i64::try_from(claims.len()).unwrap_or(i64::MAX);
+        for claim in claims {
+            for (at, (name, _)) in self.resources.iter().enumerate() {
+                let least = claim.load.charge.of(order, at);
+                let share = spare.get(at).map_or(0, |spare| spare / waiting.max(1));
+                let Some(column) = capacity.get(name) else { continue };
+                let amount = |of_type: u32| column.get(of_type as usize).copied().unwrap_or(0);
+                claim.types.retain(|of_type| amount(of_type) <= least.saturating_add(share));
+            }
+            for (at, (name, _)) in self.resources.iter().enumerate() {
+                let Some(column) = capacity.get(name) else { continue };
+                let most = claim.types.iter().filter_map(|of_type| column.get(of_type as usize)).max().copied();
+                if let Some(spare) = spare.get_mut(at) {
+                    *spare =
+                        spare.saturating_sub(most.unwrap_or(0).saturating_sub(claim.load.charge.of(order, at)).max(0));
+                }
+            }
+            waiting -= 1;
+        }
+    }
+}
+
+impl Charge {
+    fn of(&self, order: usize, resource: usize) -> i64 {
+        self.0.get(order).and_then(|charged| charged.get(resource)).copied().unwrap_or(0)
     }
 }

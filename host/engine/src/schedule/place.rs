@@ -9,13 +9,14 @@ mod open;
 
 use std::sync::Arc;
 
-use super::claim::{Narrowed, OpenClaim, Surroundings};
+use super::claim::{Narrowed, OpenClaim, Surroundings, least, slots_among};
 use super::existing::ExistingNodes;
 use super::finish::Outcome;
 use super::fullness::Fullness;
 use super::group::{Group, RequirementSets};
 use super::pool::Pool;
 use super::prices::Prices;
+use super::reservations::Reservations;
 use super::topology::{Around, Site, Topology};
 use super::unplaced::Rejected;
 use crate::batch::{Batch, Run};
@@ -42,6 +43,7 @@ pub(crate) struct Placer<'r, 'a> {
     pub(crate) prices: Vec<Prices>,
     /// The claims by number of pods.
     pub(crate) fullness: Fullness,
+    pub(crate) reservations: Reservations,
 }
 
 /// A NodePool's template narrowed by a requirement set.
@@ -116,14 +118,15 @@ impl<'a> Placer<'_, 'a> {
         rejected: &mut Vec<Rejected>,
     ) -> Vec<Run> {
         let mut back: Vec<Run> = Vec::new();
-        for (claim, outcome) in claims.into_iter().zip(outcomes) {
+        for (mut claim, outcome) in claims.into_iter().zip(outcomes) {
             let Outcome::Rejected(blocker, removed) = outcome else {
                 self.claims.push(claim);
                 continue;
             };
             let Some(pool) = self.pools.get_mut(claim.pool) else { continue };
             let view = pool.view;
-            pool.limits.refund(&claim.charged);
+            pool.limits.refund(&mut claim.load.charge);
+            self.reservations.release(claim.load.ticket);
             if !(retry && outcome.leaves_another_way()) {
                 rejected.push((claim.pods, Arc::clone(&pool.source.name), blocker.clone()));
                 continue;
@@ -174,14 +177,35 @@ impl<'a> Placer<'_, 'a> {
         }
     }
 
-    /// A claim's requirements changed.
+    /// A claim's requirements, types or pods changed.
     fn narrowed(&mut self, claim: u32) {
+        self.charge(claim);
         if self.topology.is_empty() {
             return;
         }
         let around = Around { pools: self.pools, views: self.views, symbols: self.symbols, sets: self.sets };
         if let Some(open) = self.claims.get(claim as usize) {
             self.topology.narrowed(claim, &open.requirements, around);
+        }
+    }
+
+    /// Charges a claim for what it has become: its NodePool's limits, and a slot of a reservation.
+    fn charge(&mut self, at: u32) {
+        let Some(pool_at) = self.claims.get(at as usize).map(|claim| claim.pool) else { return };
+        let Some(around) = surroundings(self.pools, self.views, self.symbols, (pool_at, &self.reservations)) else {
+            return;
+        };
+        let Some(claim) = self.claims.get_mut(at as usize) else { return };
+        let among =
+            claim.load.reserved.then(|| slots_among(around, (&claim.requirements, &claim.offerings), &claim.types));
+        if !around.pool.limits.is_unlimited() {
+            let new = least(around, &claim.requirements, &claim.types);
+            if let Some(pool) = self.pools.get_mut(pool_at) {
+                pool.limits.recharge(&mut claim.load.charge, new);
+            }
+        }
+        if let Some(among) = among {
+            self.reservations.hold(&mut claim.load.ticket, among);
         }
     }
 
@@ -223,7 +247,7 @@ impl<'a> Placer<'_, 'a> {
     }
 
     fn surroundings(&self, pool: usize) -> Option<Surroundings<'_, 'a>> {
-        surroundings(self.pools, self.views, self.symbols, pool)
+        surroundings(self.pools, self.views, self.symbols, (pool, &self.reservations))
     }
 }
 
@@ -231,8 +255,8 @@ fn surroundings<'r, 'a>(
     pools: &'r [Pool<'a>],
     views: &'r [View<'a>],
     symbols: &'r Symbols,
-    pool: usize,
+    (pool, reservations): (usize, &'r Reservations),
 ) -> Option<Surroundings<'r, 'a>> {
     let pool = pools.get(pool)?;
-    Some(Surroundings { pool, view: views.get(pool.view)?, symbols })
+    Some(Surroundings { pool, view: views.get(pool.view)?, symbols, reservations: Some(reservations) })
 }

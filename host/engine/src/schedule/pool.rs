@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::amounts::ResourceNames;
 use super::limits::Remaining;
+use super::reservations::full_reservations;
 use crate::catalog::View;
 use crate::explain::{Blocker, PoolReason};
 use crate::nodepool::NodePool;
-use crate::pod::PodShape;
+use crate::pod::{HostPort, PodShape};
 use crate::requirement::{Operator, Requirement, key};
 use crate::snapshot::Options;
 use crate::symbol::{Bits, SymbolSet, Symbols};
@@ -33,6 +34,8 @@ pub(crate) struct Pool<'a> {
     /// By resource: what DaemonSets take, per type; empty when they take nothing.
     pub(crate) overhead: Vec<Vec<i64>>,
     pub(crate) limits: Remaining,
+    /// Host ports of DaemonSets, and the types on which they are taken.
+    daemon_ports: Vec<(Vec<HostPort>, Bits)>,
 }
 
 /// Requirements of a new node of the pool: the spec's, its labels, and what the simulation adds.
@@ -80,6 +83,9 @@ impl<'a> Pool<'a> {
             return Err(PoolReason::NoInstanceTypes(blocker));
         }
         let (mut types, mut offerings) = view.matching(&template);
+        if let Some(ids) = full_reservations(view, &template) {
+            return Err(PoolReason::ReservationsFull(ids));
+        }
         if types.is_empty() {
             return Err(PoolReason::NoInstanceTypes(Self::last_straw(source, view, &template, symbols)));
         }
@@ -121,6 +127,7 @@ impl<'a> Pool<'a> {
                 .collect(),
             overhead: vec![Vec::new(); resources.iter().len()],
             limits,
+            daemon_ports: Vec::new(),
         };
         for daemon in daemons {
             pool.add_daemon(daemon, view, resources, symbols);
@@ -155,6 +162,9 @@ impl<'a> Pool<'a> {
             }
             runs_on.or(&agreeing);
         }
+        if !daemon.host_ports.is_empty() {
+            self.daemon_ports.push((daemon.host_ports.clone(), runs_on.clone()));
+        }
         for (resource, amount) in resources.dense(&daemon.requests).into_iter().enumerate() {
             if amount == 0 {
                 continue;
@@ -171,6 +181,17 @@ impl<'a> Pool<'a> {
                 }
             }
         }
+    }
+
+    /// Types on which DaemonSets have taken a host port that the pod wants.
+    pub(crate) fn ports_taken(&self, shape: &PodShape) -> Bits {
+        let mut taken = Bits::default();
+        for (ports, types) in &self.daemon_ports {
+            if super::holdings::conflict(ports, &shape.host_ports) {
+                taken.or(types);
+            }
+        }
+        taken
     }
 
     /// The least that DaemonSets take on any of these types, by resource.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::claim::{Surroundings, first_unmet, narrow};
 use super::group::Group;
+use super::holdings::{attached, drivers};
+use super::reservations::full_reservations;
 use crate::catalog::View;
 use crate::explain::Blocker;
 use crate::quantity::display_amount;
@@ -35,6 +37,11 @@ pub(crate) fn why(
         let values = asked.get(key).cloned().unwrap_or_default();
         let own = pool.template.get(key);
         return requirement(key, &values, own, around.view, &pool.source.name, around.symbols);
+    }
+    let mut whole = pool.template.clone();
+    whole.extend(&asked, around.symbols);
+    if let Some(ids) = full_reservations(around.view, &whole) {
+        return Blocker::ReservationsFull(ids);
     }
     if let Some(blocker) = impossible_value(around, &asked) {
         return blocker;
@@ -87,8 +94,40 @@ pub(crate) fn why(
     if let Some((key, _)) = first_unmet(around, &left.requirements, &types) {
         return Blocker::MinValues(around.symbols.key_name(key));
     }
+    if let Some(blocker) = held_elsewhere(around, group, &types) {
+        return blocker;
+    }
+    let in_use = around.reservations.and_then(|reservations| {
+        let only = reservations.are_all(pool.view, around.view, &left.offerings, &types);
+        only.then(|| reservations.names(pool.view, around.view, &left.offerings, &types).join(", "))
+    });
+    if let Some(ids) = in_use {
+        return Blocker::ReservationsFull(ids.into());
+    }
     // A node could be had: it is where the other pods are.
     topology().unwrap_or_else(|| lost.blocker(considered, considered, 0, None))
+}
+
+/// Host ports and volumes that none of these types can give the pod.
+fn held_elsewhere(around: Surroundings<'_, '_>, group: &Group<'_>, types: &Bits) -> Option<Blocker> {
+    let shape = group.shape;
+    if types.is_subset(&around.pool.ports_taken(shape)) {
+        let ports: Vec<String> =
+            shape.host_ports.iter().map(|port| format!("{}/{}", port.port, port.protocol)).collect();
+        return Some(Blocker::HostPort { ports: ports.join(", ").into(), types: id_of(types.len()) });
+    }
+    drivers(shape).find_map(|driver| {
+        let asked = attached(shape, driver);
+        let limits = types.iter().filter_map(|at| around.view.catalog.types.get(at as usize));
+        let most = limits.map(|of_type| of_type.volume_limits.get(driver).copied().unwrap_or(u32::MAX)).max()?;
+        (asked > most).then(|| Blocker::AttachLimit { driver: Arc::clone(driver), asked, most })
+    })
+}
+
+/// What keeps a pod out of a NodePool that is not in use, whatever the NodePool could launch.
+pub(crate) fn outside(pool: &crate::nodepool::NodePool, shape: &crate::pod::PodShape) -> Option<Blocker> {
+    let taint = untolerated(&pool.taints, &shape.tolerations, true)?;
+    Some(Blocker::Taint(taint.to_string().into()))
 }
 
 /// A resource of which no type of the pool has enough, whatever else the pod needs.

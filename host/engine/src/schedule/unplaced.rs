@@ -56,7 +56,7 @@ fn group_reason(
     let mut per_pool = Vec::new();
     for pool in placer.pools.iter() {
         let Some(view) = placer.views.get(pool.view) else { continue };
-        let around = Surroundings { pool, view, symbols: placer.symbols };
+        let around = Surroundings { pool, view, symbols: placer.symbols, reservations: Some(&placer.reservations) };
         let topology = || placer.explain(group, around);
         let blocker = reason::why(around, group, &placer.sets.sets, |at| resources.name(at).cloned(), topology);
         per_pool.push((Arc::clone(&pool.source.name), blocker));
@@ -66,6 +66,9 @@ fn group_reason(
         if !pool.is_static && !used.contains(&&*pool.name) {
             let why = match pools.iter().find(|(name, _)| *name == pool.name) {
                 Some((_, PoolReason::Limit(resource))) => Blocker::Limit(Arc::clone(resource)),
+                Some((_, PoolReason::ReservationsFull(ids))) => {
+                    reason::outside(pool, group.shape).unwrap_or_else(|| Blocker::ReservationsFull(Arc::clone(ids)))
+                }
                 Some((_, PoolReason::Unusable(why))) => Blocker::PoolUnusable(why.join("; ").into()),
                 Some((_, reason @ PoolReason::NoInstanceTypes(_))) => Blocker::PoolUnusable(reason.to_string().into()),
                 None => Blocker::PoolUnusable(pool.unusable.join("; ").into()),

@@ -1,6 +1,6 @@
 //! Deciding on domains: a claim is narrowed to one domain of each key that a pod's constraints ask about.
 
-use super::{Narrowed, OpenClaim, Surroundings, first_unmet, fit, narrow};
+use super::{Load, Narrowed, OpenClaim, Surroundings, fit, narrow};
 use crate::schedule::group::Group;
 use crate::schedule::prices::Prices;
 use crate::schedule::topology::{AxisRule, Topology, Verdict, single};
@@ -55,11 +55,11 @@ impl OpenClaim {
                 return Offer::Never;
             }
         }
-        let (types, requirements) = match &narrowed {
-            Some(narrowed) => (&narrowed.types, &narrowed.requirements),
-            None => (&self.types, &self.requirements),
+        let (types, requirements, offerings) = match &narrowed {
+            Some(narrowed) => (&narrowed.types, &narrowed.requirements, &narrowed.offerings),
+            None => (&self.types, &self.requirements, &self.offerings),
         };
-        let (count, fitting) = fit(around, requirements, &self.used, group, types, 1);
+        let (count, fitting) = fit(around, (requirements, offerings), &self.load, group, types, 1);
         if count == 0 {
             self.slack = self.slack(around.pool);
             return Offer::Never;
@@ -72,7 +72,7 @@ impl OpenClaim {
                 offerings: narrowed.as_ref().map_or(&self.offerings, |narrowed| &narrowed.offerings).clone(),
             };
             let mut tries = MOST_TRIES;
-            let Some(chosen) = decide(deciding, from, &verdict.axes, (&self.used, group), &mut tries) else {
+            let Some(chosen) = decide(deciding, from, &verdict.axes, (&self.load, group), &mut tries) else {
                 return Offer::NotNow;
             };
             self.types = chosen.types.clone();
@@ -89,11 +89,7 @@ impl OpenClaim {
                 self.absorbed.push((set, group_id));
             }
         }
-        for (resource, amount) in &group.asked {
-            if let Some(used) = self.used.get_mut(*resource) {
-                *used = used.saturating_add(*amount);
-            }
-        }
+        self.load.take(group, 1);
         self.pods.push(at);
         Offer::Taken
     }
@@ -121,7 +117,7 @@ impl OpenClaim {
         for (.., value) in candidates {
             let start = (&self.requirements, &self.types, &self.offerings);
             let Some(narrowed) = narrow(around, start, &one_value(key, value, around), None) else { continue };
-            if first_unmet(around, &narrowed.requirements, &narrowed.types).is_none() {
+            if self.load.holds(around, (&narrowed.requirements, &narrowed.offerings), &narrowed.types) {
                 self.requirements = narrowed.requirements;
                 self.types = narrowed.types;
                 self.offerings = narrowed.offerings;
@@ -148,7 +144,7 @@ fn decide(
     deciding: Deciding<'_, '_>,
     from: Narrowed,
     rules: &[AxisRule],
-    (used, group): (&[i64], &Group<'_>),
+    (load, group): (&Load, &Group<'_>),
     tries: &mut u32,
 ) -> Option<Narrowed> {
     let Some((rule, rest)) = rules.split_first() else { return Some(from) };
@@ -156,7 +152,7 @@ fn decide(
     let own = from.requirements.get(rule.key);
     if decided(&from.requirements, rule) {
         return if suits(deciding, &from.requirements, rule) {
-            decide(deciding, from, rest, (used, group), tries)
+            decide(deciding, from, rest, (load, group), tries)
         } else {
             None
         };
@@ -166,7 +162,7 @@ fn decide(
         && own.is_none_or(|own| !own.complement);
     if nowhere {
         // A node of the pool does not get this label at all.
-        return if rule.admits_absence() { decide(deciding, from, rest, (used, group), tries) } else { None };
+        return if rule.admits_absence() { decide(deciding, from, rest, (load, group), tries) } else { None };
     }
     let integers = around.symbols.integers(rule.key);
     let values = 0..id_of(around.symbols.values(rule.key).len());
@@ -179,8 +175,8 @@ fn decide(
             Some(_) => ValueSet { bits: allowed.iter().copied().collect(), present: true, ..ValueSet::default() },
             None => ValueSet { complement: true, bits: rule.blocked.clone(), ..ValueSet::default() },
         };
-        let narrowed = narrowed_to(around, &from, rule.key, values, (used, group))?;
-        return decide(deciding, narrowed, rest, (used, group), tries);
+        let narrowed = narrowed_to(around, &from, rule.key, values, (load, group))?;
+        return decide(deciding, narrowed, rest, (load, group), tries);
     }
     let mut candidates: Vec<_> = allowed
         .into_iter()
@@ -195,8 +191,8 @@ fn decide(
     });
     for (.., value) in candidates {
         *tries = tries.checked_sub(1)?;
-        let chosen = narrowed_to(around, &from, rule.key, ValueSet::one(value), (used, group))
-            .and_then(|narrowed| decide(deciding, narrowed, rest, (used, group), tries));
+        let chosen = narrowed_to(around, &from, rule.key, ValueSet::one(value), (load, group))
+            .and_then(|narrowed| decide(deciding, narrowed, rest, (load, group), tries));
         if chosen.is_some() {
             return chosen;
         }
@@ -210,13 +206,14 @@ fn narrowed_to(
     from: &Narrowed,
     key: KeyId,
     values: ValueSet,
-    (used, group): (&[i64], &Group<'_>),
+    (load, group): (&Load, &Group<'_>),
 ) -> Option<Narrowed> {
     let mut asked = SymbolSet::default();
     asked.set(key, values);
     let mut narrowed = narrow(around, (&from.requirements, &from.types, &from.offerings), &asked, None)?;
-    if narrowed.requirements.has_min_values() {
-        let (count, fitting) = fit(around, &narrowed.requirements, used, group, &narrowed.types, 1);
+    if load.is_delicate(around, &narrowed.requirements) {
+        let (count, fitting) =
+            fit(around, (&narrowed.requirements, &narrowed.offerings), load, group, &narrowed.types, 1);
         narrowed.types = fitting;
         return (count > 0).then_some(narrowed);
     }

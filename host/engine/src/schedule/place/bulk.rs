@@ -24,14 +24,14 @@ impl Placer<'_, '_> {
         let Some(level) = group.levels.get_mut(level) else { return 0 };
         while level.node < self.nodes.nodes.len() {
             let at = level.node;
-            let fitting = self.nodes.fitting(at, &group.asked, run.len());
+            let fitting = self.nodes.fitting(at, (&group.asked, group.shape), run.len());
             let suits = fitting > 0
                 && self.nodes.tolerated(at, &group.shape.tolerations, level.ignore_preferred_taints)
                 && level.alternatives.iter().any(|set| {
                     self.sets.sets.get(*set as usize).is_some_and(|set| self.nodes.meets(at, set, self.symbols))
                 });
             if suits {
-                self.nodes.place(at, &group.asked, run.from, fitting);
+                self.nodes.place(at, group, run.from, fitting);
                 self.record(run.group, Site::Node(id_of(at)), fitting);
                 return fitting;
             }
@@ -52,7 +52,10 @@ impl Placer<'_, '_> {
         while let Some((seen, at)) = self.fullness.next_not_in(from, &refused) {
             from = (seen, at + 1);
             let Some(claim) = self.claims.get_mut(at as usize) else { continue };
-            let Some(around) = surroundings(self.pools, self.views, self.symbols, claim.pool) else { continue };
+            let Some(around) = surroundings(self.pools, self.views, self.symbols, (claim.pool, &self.reservations))
+            else {
+                continue;
+            };
             let taints = &around.pool.source.taints;
             if level.alternatives.iter().all(|set| claim.surely_refuses(group, *set))
                 || untolerated(taints, &group.shape.tolerations, level.ignore_preferred_taints).is_some()

@@ -58,7 +58,10 @@ impl Placer<'_, '_> {
             let own = set.get(key).cloned();
             for at in self.topology.waiting(constraint.counter) {
                 let Some(claim) = self.claims.get_mut(at as usize) else { continue };
-                let Some(around) = surroundings(self.pools, self.views, self.symbols, claim.pool) else { continue };
+                let Some(around) = surroundings(self.pools, self.views, self.symbols, (claim.pool, &self.reservations))
+                else {
+                    continue;
+                };
                 let Some(prices) = self.prices.get(around.pool.view) else { continue };
                 let integers = self.symbols.integers(key);
                 let among = |value: u32| all || own.as_ref().is_none_or(|own| own.has(value, integers));
@@ -93,7 +96,7 @@ impl Placer<'_, '_> {
             let meets = |set: &u32| {
                 self.sets.sets.get(*set as usize).is_some_and(|set| self.nodes.meets(at, set, self.symbols))
             };
-            if self.nodes.fitting(at, &group.asked, 1) == 0
+            if self.nodes.fitting(at, (&group.asked, group.shape), 1) == 0
                 || !self.nodes.tolerated(at, &group.shape.tolerations, level.ignore_preferred_taints)
                 || !level.alternatives.iter().any(meets)
             {
@@ -102,7 +105,7 @@ impl Placer<'_, '_> {
             }
             let mut suiting = level.alternatives.iter().zip(&by_alternative);
             if suiting.any(|(set, nodes)| nodes.contains(node) && meets(set)) {
-                self.nodes.place(at, &group.asked, run.from, 1);
+                self.nodes.place(at, group, run.from, 1);
                 self.record(run.group, Site::Node(node), 1);
                 return true;
             }
@@ -128,7 +131,10 @@ impl Placer<'_, '_> {
         while let Some((pods, at)) = self.fullness.next_in(from, &some) {
             from = (pods, at + 1);
             let Some(claim) = self.claims.get_mut(at as usize) else { continue };
-            let Some(around) = surroundings(self.pools, self.views, self.symbols, claim.pool) else { continue };
+            let Some(around) = surroundings(self.pools, self.views, self.symbols, (claim.pool, &self.reservations))
+            else {
+                continue;
+            };
             let Some(prices) = self.prices.get(around.pool.view) else { continue };
             let taints = &around.pool.source.taints;
             if untolerated(taints, &group.shape.tolerations, level.ignore_preferred_taints).is_some() {

@@ -2,7 +2,7 @@
 
 use super::{Fresh, Placer};
 use crate::batch::Run;
-use crate::schedule::claim::{Deciding, Offer, OpenClaim, first_unmet, fit, narrow};
+use crate::schedule::claim::{Deciding, Load, Narrowed, Offer, OpenClaim, first_unmet, fit, narrow};
 use crate::schedule::topology::Verdict;
 use crate::symbol::id_of;
 use crate::taint::untolerated;
@@ -19,11 +19,9 @@ impl Placer<'_, '_> {
                 continue;
             }
             match self.open(run, level_at, pool_at, verdicts) {
-                Ok(mut claim) => {
-                    if let Some(pool) = self.pools.get_mut(pool_at)
-                        && let Some(view) = self.views.get(pool.view)
-                    {
-                        claim.charged = pool.limits.charge(&view.columns.capacity, &claim.types);
+                Ok(claim) => {
+                    if let Some(pool) = self.pools.get_mut(pool_at) {
+                        pool.limits.open_node();
                     }
                     self.claims.push(claim);
                     self.went_in(run.group, id_of(self.claims.len() - 1), None, 1);
@@ -93,13 +91,34 @@ impl Placer<'_, '_> {
             narrowed.offerings.and_not(dropped);
             narrowed.types.and(&around.view.columns.types_with(&narrowed.offerings));
         }
-        around.pool.limits.restrict(&around.view.columns.capacity, &mut narrowed.types);
         narrowed.types.and(&around.pool.holds_daemons);
-        let resources = group.requests.len();
-        let mut claim = OpenClaim::new(pool_at, narrowed, resources, set, run.group);
+        let mut failure = Offer::Never;
+        for way in self.reservations.ways(around.pool.view, around.view, narrowed) {
+            match self.open_way(run, pool_at, set, verdict, way) {
+                Ok(claim) => return Ok(claim),
+                Err(Offer::NotNow) => failure = Offer::NotNow,
+                Err(_) => {}
+            }
+        }
+        Err(failure)
+    }
+
+    /// Opens a claim that uses reservations, or one that does not.
+    fn open_way(
+        &self,
+        run: Run,
+        pool_at: usize,
+        set: u32,
+        verdict: Option<&Verdict>,
+        (narrowed, reserved): (Narrowed, bool),
+    ) -> Result<OpenClaim, Offer> {
+        let around = self.surroundings(pool_at).ok_or(Offer::Never)?;
+        let group = self.groups.get(run.group as usize).ok_or(Offer::Never)?;
+        let load = Load::new(group.requests.len(), reserved);
+        let mut claim = OpenClaim::new(pool_at, narrowed, load, set, run.group);
         if self.best_effort_min_values && claim.requirements.has_min_values() {
             let without = claim.requirements.without_min_values();
-            let (_, types) = fit(around, &without, &claim.used, group, &claim.types, 1);
+            let (_, types) = fit(around, (&without, &claim.offerings), &claim.load, group, &claim.types, 1);
             while let Some((key, have)) = first_unmet(around, &claim.requirements, &types) {
                 let mut values = claim.requirements.get(key).cloned().unwrap_or_default();
                 values.min_values = Some(have);

@@ -59,7 +59,11 @@ impl Topology<'_> {
         if let (Some(asked), Some(by)) = (around.sets.sets.get(set as usize), self.filters.get(filter as usize)) {
             for pool in around.pools.iter().chain(&self.at_limit).filter(|pool| reachable(pool, by)) {
                 let Some(view) = around.views.get(pool.view) else { continue };
-                universe.or(&reach(Surroundings { pool, view, symbols: around.symbols }, asked, axis.key));
+                universe.or(&reach(
+                    Surroundings { pool, view, symbols: around.symbols, reservations: None },
+                    asked,
+                    axis.key,
+                ));
             }
         }
         if let Some(passing) = self.filter_nodes.get(filter as usize) {
