@@ -51,6 +51,14 @@ struct Expect {
     per_claim: Option<Vec<usize>>,
     /// Pods that were placed, on claims and nodes.
     placed: Option<usize>,
+    /// Number of pods of buffers: on nodes, on claims, unplaced.
+    buffers: BTreeMap<String, [u32; 3]>,
+    /// Part of the status of each overlay.
+    overlays: BTreeMap<String, String>,
+    /// Static NodePools: nodes to create, nodes to remove in this order, nodes held back.
+    statics: BTreeMap<String, (usize, Vec<String>, u32)>,
+    /// Pods that wait for a capacity reservation.
+    deferred: Vec<String>,
     /// Pods that stay pending, each with a part of its reason.
     unplaced: BTreeMap<String, String>,
     /// Only their number.
@@ -117,6 +125,7 @@ impl Case {
         self.check_rest(&result, &mut failures);
         self.check_domains(&result, &snapshot, &mut failures);
         self.check_disruption(&snapshot, &options, &mut failures);
+        self.check_edges(&result, &snapshot, &mut failures);
         failures
     }
 
@@ -207,6 +216,47 @@ impl Case {
             if counts != *wanted {
                 failures.push(format!("pods by {name} are {counts:?}"));
             }
+        }
+    }
+
+    /// Buffers, overlays and static NodePools.
+    fn check_edges(
+        &self,
+        result: &Schedule,
+        snapshot: &mortise_engine::snapshot::Snapshot,
+        failures: &mut Vec<String>,
+    ) {
+        let buffers: BTreeMap<String, [u32; 3]> = result
+            .buffers
+            .iter()
+            .map(|(name, fit)| (name.to_string(), [fit.on_nodes, fit.on_claims, fit.unplaced]))
+            .collect();
+        if buffers != self.expect.buffers {
+            failures.push(format!("buffers are {:?}", result.buffers));
+        }
+        let statuses = if self.expect.overlays.is_empty() { BTreeMap::new() } else { self.world.overlay_statuses() };
+        for (name, part) in &self.expect.overlays {
+            match statuses.get(name.as_str()) {
+                Some(status) if status.to_string().contains(part.as_str()) => {}
+                other => failures.push(format!("NodeOverlay {name} is {other:?}")),
+            }
+        }
+        for (name, wanted) in &self.expect.statics {
+            let pool = snapshot.nodepools.iter().find(|pool| *pool.name == **name).expect("a static NodePool");
+            let plan = mortise_engine::static_pool::plan(snapshot, pool, 0);
+            let remove: Vec<String> = plan.remove.iter().map(ToString::to_string).collect();
+            if (plan.create.len(), &remove, plan.held_back) != (wanted.0, &wanted.1, wanted.2) {
+                failures.push(format!(
+                    "NodePool {name}: {} created, {remove:?}, {}",
+                    plan.create.len(),
+                    plan.held_back
+                ));
+            }
+        }
+        let deferred: Vec<&str> =
+            result.unplaced.iter().filter(|(_, why)| why.is_deferred()).map(|(pod, _)| &*pod.name).collect();
+        if self.expect.deferred.iter().map(String::as_str).collect::<Vec<_>>() != deferred {
+            failures.push(format!("deferred are {deferred:?}"));
         }
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use mortise_engine::catalog::{CapacityType, Catalog, InstanceType, Offering};
 use mortise_engine::node::{Node, NodePod};
 use mortise_engine::nodepool::{Budget, ConsolidationPolicy, Disruption, Limits, NodePool};
-use mortise_engine::pod::{Pod, PodKey, PodShape, PodTerm, Spread};
+use mortise_engine::overlay::{self, Overlaid, Overlay, OverlayStatus, PriceChange};
+use mortise_engine::pod::{Attachments, HostPort, Pod, PodKey, PodShape, PodTerm, Spread};
 use mortise_engine::quantity::{MicroUsd, Quantity, Resources, base_units};
 use mortise_engine::requirement::{Operator, Requirement, key};
 use mortise_engine::selector::LabelSelector;
@@ -20,12 +21,14 @@ pub(crate) const NOW: i64 = 1_785_492_000_000;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct World {
-    /// `fake` (six types), `linear-N` (types of 1 to N CPUs), or types written out.
+    /// `fake` (six types), `linear-N` (types of 1 to N CPUs), `assorted` (one type per size, architecture, system, zone
+    /// and market), or types written out.
     pub(crate) catalog: CatalogSpec,
     pub(crate) nodepools: Vec<PoolSpec>,
     pub(crate) daemons: Vec<PodSpec>,
     pub(crate) nodes: Vec<NodeSpec>,
     pub(crate) pods: Vec<PodSpec>,
+    pub(crate) overlays: Vec<OverlaySpec>,
     /// Labels of namespaces.
     pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// UTC; the fixed time of the tests when missing.
@@ -53,12 +56,14 @@ pub(crate) struct TypeSpec {
     pub(crate) arch: Option<String>,
     pub(crate) os: Option<Vec<String>>,
     pub(crate) labels: BTreeMap<String, String>,
-    /// `zone market price [unavailable]` in USD per hour; the five default offerings when missing.
+    /// `zone market price [left [reservation]] [unavailable]` in USD per hour; the five default offerings when missing.
     pub(crate) offerings: Option<Vec<String>>,
     /// USD per hour of the default offerings; from size when missing.
     pub(crate) price: Option<String>,
     /// Nothing is taken off for the system.
     pub(crate) no_overhead: bool,
+    /// CSI attach limits.
+    pub(crate) volume_limits: BTreeMap<String, u32>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -74,6 +79,8 @@ pub(crate) struct PoolSpec {
     pub(crate) limits: BTreeMap<String, String>,
     pub(crate) unusable: Vec<String>,
     pub(crate) is_static: bool,
+    /// Of a static NodePool.
+    pub(crate) replicas: Option<u32>,
     pub(crate) expire_after: Option<String>,
     pub(crate) termination_grace_period: Option<String>,
     pub(crate) catalog: Option<CatalogSpec>,
@@ -116,6 +123,22 @@ pub(crate) struct NodeSpec {
     pub(crate) pods: Vec<BoundSpec>,
     pub(crate) fixed: Vec<PodSpec>,
     pub(crate) blocking: Option<String>,
+    /// DaemonSet and mirror pods.
+    pub(crate) fixed: Vec<PodSpec>,
+    /// CSI attach limits that the node publishes; null = the driver is there without a limit.
+    pub(crate) volume_limits: BTreeMap<String, Option<u32>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OverlaySpec {
+    pub(crate) name: String,
+    pub(crate) weight: i32,
+    pub(crate) requirements: Vec<String>,
+    /// USD per hour, `+0.1`, `-0.1`, `+10%` or `-10%`.
+    pub(crate) price: Option<String>,
+    pub(crate) capacity: BTreeMap<String, String>,
+    pub(crate) invalid: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -152,6 +175,14 @@ pub(crate) struct PodSpec {
     pub(crate) anti_affinity: Vec<TermSpec>,
     pub(crate) preferred_affinity: Vec<(i32, TermSpec)>,
     pub(crate) preferred_anti_affinity: Vec<(i32, TermSpec)>,
+    /// `[address:]port[/PROTOCOL]`.
+    pub(crate) ports: Vec<String>,
+    /// Volumes of its own, by CSI driver.
+    pub(crate) attach: BTreeMap<String, u32>,
+    /// Volumes that other pods use too: `driver claim`.
+    pub(crate) share: Vec<String>,
+    /// It stands for a CapacityBuffer.
+    pub(crate) buffer: Option<String>,
     /// Seconds of age.
     pub(crate) age: i64,
 }
@@ -237,14 +268,19 @@ impl World {
                     key: pod_key(&name),
                     shape: Arc::clone(&shape),
                     created_unix_ms: NOW - spec.age * 1000,
-                    buffer: None,
+                    buffer: spec.buffer.as_deref().map(Into::into),
                 });
             }
+        }
+        let mut nodepools: Vec<Arc<NodePool>> = self.nodepools.iter().map(pool).collect();
+        let overlaid = self.overlaid(&nodepools);
+        for pool in &mut nodepools {
+            Arc::make_mut(pool).catalog = Arc::clone(&overlaid.catalogs[&pool.name]);
         }
         let now = self.now.as_ref().map_or(NOW, |now| now.parse::<jiff::Timestamp>().unwrap().as_millisecond());
         Snapshot {
             now_unix_ms: now,
-            nodepools: self.nodepools.iter().map(pool).collect(),
+            nodepools,
             nodes,
             pending,
             daemons: self.daemons.iter().map(|spec| Arc::new(spec.shape())).collect(),
@@ -257,12 +293,45 @@ impl World {
     }
 }
 
+impl World {
+    fn overlaid(&self, nodepools: &[Arc<NodePool>]) -> Overlaid {
+        let overlays: Vec<Overlay> = self.overlays.iter().map(OverlaySpec::build).collect();
+        overlay::apply(&overlays, nodepools, None)
+    }
+
+    /// What became of each overlay.
+    pub(crate) fn overlay_statuses(&self) -> BTreeMap<Arc<str>, OverlayStatus> {
+        let plain = Self { overlays: Vec::new(), ..self.clone() };
+        self.overlaid(&plain.snapshot().nodepools).statuses
+    }
+}
+
+impl OverlaySpec {
+    fn build(&self) -> Overlay {
+        let micro = |text: &str| text.parse::<Quantity>().unwrap().micro();
+        let change = |text: &String| match (text.strip_suffix('%'), text.starts_with(['+', '-'])) {
+            (Some(percent), _) => PriceChange::Scale(micro(percent.trim_start_matches('+')) / 100),
+            (None, true) => PriceChange::Add(micro(text.trim_start_matches('+'))),
+            (None, false) => PriceChange::Set(MicroUsd(micro(text).try_into().unwrap())),
+        };
+        Overlay {
+            name: self.name.as_str().into(),
+            weight: self.weight,
+            requirements: self.requirements.iter().map(|text| requirement(text)).collect(),
+            price: self.price.as_ref().map(change),
+            capacity: resources(&self.capacity),
+            invalid: self.invalid.as_deref().map(Into::into),
+        }
+    }
+}
+
 impl CatalogSpec {
     pub(crate) fn build(&self) -> Arc<Catalog> {
         let types: Vec<TypeSpec> = match self {
             Self::Named(name) if name == "fake" => {
                 serde_norway::from_str(include_str!("fake.yaml")).expect("fake catalogue")
             }
+            Self::Named(name) if name == "assorted" => TypeSpec::assorted(),
             Self::Named(name) => {
                 let count: i64 =
                     name.strip_prefix("linear-").and_then(|count| count.parse().ok()).expect("catalogue name");
@@ -275,6 +344,32 @@ impl CatalogSpec {
 }
 
 impl TypeSpec {
+    /// Each type has one offering, and its price is its size.
+    fn assorted() -> Vec<Self> {
+        let mut types = Vec::new();
+        for (cpu, memory) in
+            [1, 2, 4, 8, 16, 32, 64].into_iter().flat_map(|cpu| [1, 2, 4, 8, 32, 128].map(|memory| (cpu, memory)))
+        {
+            for (arch, os) in [("amd64", "linux"), ("amd64", "windows"), ("arm64", "linux"), ("arm64", "windows")] {
+                for zone in ["zone-1", "zone-2", "zone-3"] {
+                    for market in ["spot", "on-demand"] {
+                        let price = cpu * 20_000 + memory * 5_000;
+                        let capacity = [("cpu", cpu.to_string()), ("memory", format!("{memory}Gi"))];
+                        types.push(Self {
+                            name: format!("{cpu}-cpu-{memory}-mem-{arch}-{os}-{zone}-{market}"),
+                            capacity: capacity.map(|(name, amount)| (name.to_owned(), amount)).into(),
+                            arch: Some(arch.to_owned()),
+                            os: Some(vec![os.to_owned()]),
+                            offerings: Some(vec![format!("{zone} {market} {price}u")]),
+                            ..Self::default()
+                        });
+                    }
+                }
+            }
+        }
+        types
+    }
+
     fn linear(at: i64) -> Self {
         let capacity = [("cpu", at.to_string()), ("memory", format!("{}Gi", at * 2)), ("pods", (at * 10).to_string())];
         Self {
@@ -337,6 +432,7 @@ impl TypeSpec {
             capacity,
             allocatable,
             offerings,
+            volume_limits: self.volume_limits.iter().map(|(driver, limit)| (driver.as_str().into(), *limit)).collect(),
             ..InstanceType::default()
         }
     }
@@ -345,13 +441,14 @@ impl TypeSpec {
 fn offering(text: &str) -> Offering {
     let words: Vec<&str> = text.split_whitespace().collect();
     let price = words.get(2).copied().unwrap_or("unknown");
+    let reservation = words.get(4).copied().filter(|word| words[1] == "reserved" && *word != "unavailable");
     Offering {
         zone: words[0].into(),
         capacity_type: CapacityType::parse(words[1]).expect("market"),
         price: (price != "unknown").then(|| MicroUsd(price.parse::<Quantity>().unwrap().micro().try_into().unwrap())),
         price_estimated: false,
         available: !words.contains(&"unavailable"),
-        labels: BTreeMap::new(),
+        labels: reservation.into_iter().map(|id| (key::RESERVATION_ID.into(), id.into())).collect(),
         reserved_left: (words[1] == "reserved").then(|| words.get(3).and_then(|left| left.parse().ok()).unwrap_or(1)),
     }
 }
@@ -393,6 +490,7 @@ impl PoolSpec {
                 budgets: self.budgets.iter().map(budget).collect(),
             },
             is_static: self.is_static,
+            replicas: self.replicas,
             unusable: self.unusable.iter().map(|text| text.as_str().into()).collect(),
             ..NodePool::default()
         }
@@ -428,7 +526,7 @@ impl NodeSpec {
             node_name: (!self.unlaunched).then(|| name.into()),
             node_claim: managed.then(|| format!("claim-{name}").into()),
             nodepool: self.nodepool.as_deref().map(Into::into),
-            provider_id: None,
+            provider_id: (!self.unlaunched).then(|| format!("aws:///{name}").into()),
             labels: all,
             requirements: self.requirements.iter().map(|text| requirement(text)).collect(),
             taints: self.taints.iter().map(|text| taint(text)).collect(),
@@ -450,6 +548,8 @@ impl NodeSpec {
             consolidatable: !self.not_consolidatable,
             created_unix_ms: NOW - 3_600_000,
             last_pod_event_unix_ms: Some(NOW - 600_000),
+            fixed_pods: self.fixed.iter().map(|spec| Arc::new(spec.shape())).collect(),
+            volume_limits: self.volume_limits.iter().map(|(driver, limit)| (driver.as_str().into(), *limit)).collect(),
             ..Node::default()
         }
     }
@@ -474,6 +574,16 @@ impl PodSpec {
             preferred_affinity: self.preferred.iter().map(|(weight, list)| (*weight, term(list))).collect(),
             tolerations: self.tolerations.iter().map(|text| toleration(text)).collect(),
             volume_alternatives: self.volumes.iter().map(term).collect(),
+            host_ports: self.ports.iter().map(|text| port(text)).collect(),
+            attachments: Attachments {
+                own: self.attach.iter().map(|(driver, count)| (driver.as_str().into(), *count)).collect(),
+                shared: self
+                    .share
+                    .iter()
+                    .map(|text| text.split_once(' ').expect("driver claim"))
+                    .map(|(driver, claim)| (driver.into(), claim.into()))
+                    .collect(),
+            },
             unsupported: self.unsupported.iter().map(|text| text.as_str().into()).collect(),
             ..PodShape::default()
         }
@@ -520,6 +630,12 @@ pub(crate) fn requirement(text: &str) -> Requirement {
     let operator: Operator = serde_norway::from_str(words[1]).unwrap_or_else(|_| panic!("operator of {text:?}"));
     let values = words.get(2).map_or_else(Vec::new, |list| list.split('|').collect());
     Requirement { min_values: minimum, ..Requirement::new(long_key(words[0]), operator, values) }
+}
+
+fn port(text: &str) -> HostPort {
+    let (place, protocol) = text.split_once('/').unwrap_or((text, "TCP"));
+    let (ip, number) = place.rsplit_once(':').unwrap_or(("", place));
+    HostPort { ip: ip.into(), port: number.parse().unwrap(), protocol: protocol.into() }
 }
 
 fn effect(text: &str) -> Effect {
