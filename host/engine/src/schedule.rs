@@ -104,7 +104,9 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
     let mut asked_keys = sets.keys();
     asked_keys.or(&terms.keys(&mut symbols));
     for daemon in &snapshot.daemons {
-        asked_keys.or(&daemon_requirements(daemon, 0, &mut symbols).iter().map(|(key, _)| key).collect());
+        for term in 0..daemon.required_affinity.len().max(1) {
+            asked_keys.or(&daemon_requirements(daemon, term, &mut symbols).iter().map(|(key, _)| key).collect());
+        }
     }
     let nodes = snapshot.nodes.iter().map(|(name, node)| (name, &**node));
     let around = (&by_name, views.as_slice(), &mut in_flight);

@@ -163,7 +163,7 @@ mod tests {
             (port("10.0.0.1", 80, "TCP"), port("0.0.0.0", 80, "TCP"), true),
             (port("::", 80, "TCP"), port("10.0.0.1", 80, "TCP"), true),
         ] {
-            assert_eq!(conflict(&[a.clone()], &[b.clone()]), expected, "{a:?} {b:?}");
+            assert_eq!(conflict(std::slice::from_ref(&a), std::slice::from_ref(&b)), expected, "{a:?} {b:?}");
         }
     }
 

@@ -200,3 +200,107 @@ impl Charge {
         self.0.get(order).and_then(|charged| charged.get(resource)).copied().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::catalog::{CapacityType, Catalog, InstanceType, Offering};
+    use crate::decision::Schedule;
+    use crate::nodepool::NodePool;
+    use crate::pod::{Pod, PodKey, PodShape};
+    use crate::policy::NoPolicy;
+    use crate::quantity::MicroUsd;
+    use crate::schedule::schedule;
+    use crate::snapshot::{Options, Snapshot};
+
+    fn cpus(count: i64) -> Resources {
+        Resources { cpu_milli: count * 1000, memory: count << 30, pods: 100, ..Resources::default() }
+    }
+
+    /// Types of every whole number of CPUs up to eight.
+    fn catalog() -> Arc<Catalog> {
+        let of_type = |count: i64| InstanceType {
+            name: format!("t{count}").into(),
+            capacity: cpus(count),
+            allocatable: cpus(count),
+            offerings: vec![Offering {
+                zone: "a".into(),
+                capacity_type: CapacityType::OnDemand,
+                price: Some(MicroUsd(count.unsigned_abs() * 1000)),
+                price_estimated: false,
+                available: true,
+                labels: Default::default(),
+                reserved_left: None,
+            }],
+            ..InstanceType::default()
+        };
+        Arc::new(Catalog::new(1, (1..=8).map(of_type).collect()))
+    }
+
+    /// Pods of one to three CPUs, named in the order of the queue.
+    fn pods(sizes: &[i64]) -> Vec<Pod> {
+        let mut sizes = sizes.to_vec();
+        sizes.sort_by_key(|size| std::cmp::Reverse(*size));
+        let pod = |(at, size): (usize, &i64)| Pod {
+            key: PodKey { namespace: "n".into(), name: format!("{at:02}").into(), uid: format!("{at:02}").into() },
+            shape: Arc::new(PodShape {
+                requests: Resources { cpu_milli: size * 1000, pods: 1, ..Resources::default() },
+                ..PodShape::default()
+            }),
+            created_unix_ms: 0,
+            buffer: None,
+        };
+        sizes.iter().enumerate().map(pod).collect()
+    }
+
+    fn within(catalog: &Arc<Catalog>, pods: &[Pod], cpu: i64) -> Schedule {
+        let limits = Limits { resources: [("cpu".into(), cpu * 1000)].into(), nodes: None };
+        let pool = NodePool { name: "p".into(), catalog: Arc::clone(catalog), limits, ..NodePool::default() };
+        let snapshot = Snapshot { nodepools: vec![Arc::new(pool)], pending: pods.to_vec(), ..Snapshot::default() };
+        schedule(&snapshot, &Options::default(), &NoPolicy)
+    }
+
+    /// Pods by claim, as far as they are ahead of `end` in the queue.
+    fn together(schedule: &Schedule, end: &str) -> BTreeSet<BTreeSet<Arc<str>>> {
+        let ahead = |pods: &Vec<PodKey>| -> BTreeSet<Arc<str>> {
+            pods.iter().map(|pod| Arc::clone(&pod.name)).filter(|name| &**name < end).collect()
+        };
+        schedule.claims.iter().map(|claim| ahead(&claim.pods)).filter(|pods| !pods.is_empty()).collect()
+    }
+
+    #[test]
+    fn a_larger_limit_changes_nothing_ahead_of_the_first_pod_that_the_smaller_one_refused() {
+        let catalog = catalog();
+        for sizes in [vec![1; 20], vec![3, 3, 2, 2, 2, 1, 1, 1, 1], vec![3; 7], vec![2, 2, 1, 1, 1, 3, 3, 3, 3, 3]] {
+            let pods = pods(&sizes);
+            let unlimited = within(&catalog, &pods, 1000);
+            let mut before = 0;
+            for limit in 0..=i64::try_from(sizes.len()).unwrap() * 3 {
+                let limited = within(&catalog, &pods, limit);
+                let placed = pods.len() - limited.unplaced.len();
+                assert!(placed >= before, "{sizes:?} within {limit}: {placed} placed, {before} within less");
+                before = placed;
+                let first = limited.unplaced.iter().map(|(pod, _)| Arc::clone(&pod.name)).min();
+                let end = first.unwrap_or_else(|| "zz".into());
+                assert_eq!(together(&limited, &end), together(&unlimited, &end), "{sizes:?} within {limit}");
+            }
+            assert_eq!(before, pods.len());
+        }
+    }
+
+    #[test]
+    fn whatever_is_launched_the_limit_holds() {
+        let (catalog, pods) = (catalog(), pods(&[3, 3, 2, 2, 1, 1, 1]));
+        for limit in 0..30 {
+            let plan = within(&catalog, &pods, limit);
+            let largest = |claim: &crate::decision::Claim| {
+                let list = claim.requirements.iter().find(|one| &*one.key == crate::requirement::key::INSTANCE_TYPE);
+                let types = list.unwrap().values.iter().map(|name| catalog.get(name).unwrap().capacity.cpu_milli);
+                types.max().unwrap()
+            };
+            assert!(plan.claims.iter().map(largest).sum::<i64>() <= limit * 1000, "{limit}");
+        }
+    }
+}

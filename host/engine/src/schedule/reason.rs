@@ -85,14 +85,18 @@ pub(crate) fn why(
     if pool.limits.no_nodes_left() {
         return Blocker::Limit("nodes".into());
     }
-    if let Some(limit) = pool.limits.restrict(&around.view.columns.capacity, &mut limited)
+    let limit = pool.limits.restrict(&around.view.columns.capacity, &mut limited);
+    if let Some(limit) = &limit
         && limited.is_empty()
     {
-        return Blocker::Limit(limit);
+        return Blocker::Limit(Arc::clone(limit));
     }
-    let types = if limited.is_empty() { within } else { limited };
+    let types = if limited.is_empty() { within.clone() } else { limited };
     if let Some((key, _)) = first_unmet(around, &left.requirements, &types) {
-        return Blocker::MinValues(around.symbols.key_name(key));
+        // What the limit leaves may be too little choice.
+        let enough = first_unmet(around, &left.requirements, &within).is_none();
+        let limit = limit.filter(|_| enough).map(Blocker::Limit);
+        return limit.unwrap_or_else(|| Blocker::MinValues(around.symbols.key_name(key)));
     }
     if let Some(blocker) = held_elsewhere(around, group, &types) {
         return blocker;

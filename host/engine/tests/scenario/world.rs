@@ -123,8 +123,6 @@ pub(crate) struct NodeSpec {
     pub(crate) pods: Vec<BoundSpec>,
     pub(crate) fixed: Vec<PodSpec>,
     pub(crate) blocking: Option<String>,
-    /// DaemonSet and mirror pods.
-    pub(crate) fixed: Vec<PodSpec>,
     /// CSI attach limits that the node publishes; null = the driver is there without a limit.
     pub(crate) volume_limits: BTreeMap<String, Option<u32>>,
 }
@@ -548,9 +546,7 @@ impl NodeSpec {
             consolidatable: !self.not_consolidatable,
             created_unix_ms: NOW - 3_600_000,
             last_pod_event_unix_ms: Some(NOW - 600_000),
-            fixed_pods: self.fixed.iter().map(|spec| Arc::new(spec.shape())).collect(),
             volume_limits: self.volume_limits.iter().map(|(driver, limit)| (driver.as_str().into(), *limit)).collect(),
-            ..Node::default()
         }
     }
 }
