@@ -34,8 +34,8 @@ test-oracle: ## the real Karpenter's answers to the problems of tests/parity, in
 bench: tools ## the numbers, as ratios measured in one run
 	$(CARGO) bench -p mortise-engine
 	$(CARGO) bench -p mortise-wasm
-	$(CARGO) build --release -p mortise --features aws
-	$(CARGO) run --release -p mortise-controlplane-tests --bin bench
+	$(CARGO) build --release -p mortise -p mortise-controlplane-tests --bins --no-default-features --features mortise/aws
+	$(or $(CARGO_TARGET_DIR),target)/release/bench $(BENCH_ARGS)
 
 lint: ## format, clippy, rustdoc, layering, generated files, dependencies
 	$(CARGO) fmt --all --check
