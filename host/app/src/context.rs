@@ -12,15 +12,19 @@ use mortise_engine::snapshot::Options;
 use mortise_kube::batch::Trigger;
 use mortise_kube::events::Recorder;
 use mortise_kube::lease::Leadership;
+use mortise_kube::record::ObjectName;
 use mortise_wasm::PolicyHost;
 use tokio::sync::Notify;
 
 use crate::actuate::launch::Launcher;
 use crate::actuate::volumes::Attachments;
 use crate::actuate::{claims, eviction};
+use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::metrics::Registry;
 use crate::notes::Note;
+use crate::overlays::Overlays;
+use crate::pipeline::pace::Paces;
 use crate::queue::{Backoff, Queue};
 use crate::settings::Settings;
 use crate::shared::Shared;
@@ -46,6 +50,12 @@ pub(crate) struct Context {
     pub policy_news: Notify,
     /// Catalogues as last asked for, for metrics.
     pub catalogs: Mutex<BTreeMap<Arc<str>, Arc<Catalog>>>,
+    /// NodeOverlays, with their feature gate.
+    pub overlays: Option<Arc<Overlays>>,
+    /// CapacityBuffers, with their feature gate.
+    pub buffers: Option<Arc<Buffers>>,
+    /// How fast static pools try again.
+    pub static_pace: Paces,
     /// Volumes attached to nodes.
     pub attachments: Attachments,
     /// Our own namespace.
@@ -65,6 +75,10 @@ pub(crate) struct Queues {
     pub pools: Queue<Arc<str>>,
     /// EC2NodeClasses.
     pub classes: Queue<Arc<str>>,
+    /// NodePools with replicas, for the number of their nodes.
+    pub statics: Queue<Arc<str>>,
+    /// CapacityBuffers.
+    pub buffers: Queue<ObjectName>,
 }
 
 impl Default for Queues {
@@ -75,6 +89,8 @@ impl Default for Queues {
             evictions: Queue::new(backoff(100, 10_000)),
             pools: Queue::new(backoff(200, 60_000)),
             classes: Queue::new(backoff(200, 60_000)),
+            statics: Queue::new(backoff(200, 60_000)),
+            buffers: Queue::new(backoff(200, 60_000)),
         }
     }
 }
@@ -104,6 +120,9 @@ impl Context {
             disruption: Notify::new(),
             policy_news: Notify::new(),
             catalogs: Mutex::default(),
+            overlays: settings.gate("NodeOverlay").then(Arc::default),
+            buffers: settings.gate("CapacityBuffer").then(|| Arc::new(Buffers::new())),
+            static_pace: Paces::default(),
             attachments: Attachments::default(),
             namespace: settings.namespace(),
             round: AtomicU64::new(1),

@@ -120,6 +120,7 @@ impl Controller {
         let clock = Clock::start();
         let (state, changes) = Shared::new(clock);
         state.with(|s| s.set_default_spread(settings.default_spread.clone()));
+        state.with(|s| s.set_static_capacity(settings.gate("StaticCapacity")));
         let (launcher, line) = Launcher::new();
         let (election, leader) = lead::Election::start(&settings, election.unwrap_or_else(|| client.clone()));
         let leads = leader.watch();
@@ -144,6 +145,12 @@ impl Controller {
             ..WatchOptions::default()
         };
         let (watches, events) = Watches::start(&client, &options);
+        if let Some(overlays) = &ctx.overlays {
+            overlays.watch(&client, &mut tasks);
+        }
+        if let Some(buffers) = &ctx.buffers {
+            buffers.watch(&client, &ctx.queues.buffers, &mut tasks);
+        }
         let (policy_feed, policies) = watch::channel(route::PolicyFeed::default());
         let (handled, policies_handled) = watch::channel(0);
         let (listed, lists) = watch::channel(route::Lists::default());

@@ -12,13 +12,28 @@ use crate::notes::{Note, Severity, Subject};
 pub(crate) fn send(ctx: &Context, note: &Note) {
     let rendered = note.render();
     for subject in &rendered.subjects {
-        let Some(about) = ctx.state.with(|s| reference(s, subject)) else { continue };
+        let about = match subject {
+            Subject::Overlay(name) => overlay(ctx, name),
+            Subject::Buffer(name) => buffer(ctx, name),
+            other => ctx.state.with(|s| reference(s, other)),
+        };
+        let Some(about) = about else { continue };
         let event = match rendered.severity {
             Severity::Normal => Event::normal(about, rendered.reason.clone(), rendered.message.clone()),
             Severity::Warning => Event::warning(about, rendered.reason.clone(), rendered.message.clone()),
         };
         ctx.recorder.publish(event.keyed(note.key()));
     }
+}
+
+fn overlay(ctx: &Context, name: &str) -> Option<ObjectReference> {
+    let object = ctx.overlays.as_ref()?.objects.get(&ObjectName::new("", name))?;
+    Some(events::object(&*object))
+}
+
+fn buffer(ctx: &Context, name: &ObjectName) -> Option<ObjectReference> {
+    let object = ctx.buffers.as_ref()?.objects.get(name)?;
+    Some(events::object(&*object))
 }
 
 /// The object as an Event names it.
@@ -29,6 +44,8 @@ fn reference(s: &ClusterState, subject: &Subject) -> Option<ObjectReference> {
         Subject::Pool(name) => events::object(&**s.nodepool(name)?),
         Subject::Class(name) => events::object(&**s.node_class(name)?),
         Subject::Pod(namespace, name) => events::pod(&s.pod(&ObjectName::new(namespace.as_str(), name.as_str()))?.key),
+        // Kinds of feature gates are kept elsewhere.
+        Subject::Overlay(_) | Subject::Buffer(_) => return None,
         Subject::ConfigMap(namespace, name) => ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("ConfigMap".into()),

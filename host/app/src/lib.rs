@@ -16,12 +16,15 @@ pub mod settings;
 pub mod telemetry;
 
 mod actuate;
+mod buffers;
 mod catalogs;
 mod context;
 mod events;
 mod notes;
 mod observe;
+mod overlays;
 mod pipeline;
 mod route;
 mod shared;
+mod snapshots;
 mod write;

@@ -1,5 +1,7 @@
 //! Every Kubernetes Event that this program sends: reason, type and words in one place.
 
+use mortise_kube::record::ObjectName;
+
 /// Object that an Event is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
@@ -13,6 +15,10 @@ pub(crate) enum Subject {
     Class(String),
     /// A Pod: namespace and name.
     Pod(String, String),
+    /// A NodeOverlay.
+    Overlay(String),
+    /// A CapacityBuffer.
+    Buffer(ObjectName),
     /// A ConfigMap: namespace and name.
     ConfigMap(String, String),
 }

@@ -25,11 +25,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::actuate::launch::Due;
-use crate::catalogs;
 use crate::context::Context;
 use crate::metrics::Id;
 use crate::notes::Note;
+use crate::overlays;
 use crate::quantity::quantities;
+use crate::snapshots;
 
 pub(crate) mod pace;
 #[cfg(test)]
@@ -106,12 +107,12 @@ pub(crate) async fn retrigger(ctx: Arc<Context>, stop: CancellationToken) {
 }
 
 async fn round(ctx: &Arc<Context>, closed: Instant, stop: &CancellationToken, told: &mut Told) {
-    let catalogs = catalogs::current(ctx).await;
     let now = ctx.clock.now();
-    let snapshot = Arc::new(ctx.state.with(|s| s.snapshot(now.as_millisecond(), &catalogs)));
+    let snapshot = Arc::new(snapshots::take(ctx).await);
     let moving = snapshot.nodes.values().any(|n| n.deleting && !n.pods.is_empty());
     if snapshot.pending.is_empty() && !moving {
         ctx.metrics.set(Id::SchedulerUnschedulablePods, &["provisioner"], 0.0);
+        buffer_news(ctx, &snapshot, &Schedule::default());
         return;
     }
     let started = Instant::now();
@@ -119,7 +120,7 @@ async fn round(ctx: &Arc<Context>, closed: Instant, stop: &CancellationToken, to
         let (ctx, snapshot) = (ctx.clone(), snapshot.clone());
         tokio::task::spawn_blocking(move || schedule(&snapshot, &ctx.engine_options(), &*ctx.policies.current()))
     };
-    let plan = match work.await {
+    let mut plan = match work.await {
         Ok(plan) => plan,
         Err(error) => {
             ctx.metrics.inc(Id::ReconcileErrorsTotal, &["provisioner"]);
@@ -130,6 +131,8 @@ async fn round(ctx: &Arc<Context>, closed: Instant, stop: &CancellationToken, to
     let took = started.elapsed();
     ctx.metrics.observe_duration(Id::SchedulingDuration, &["provisioner"], took);
     ctx.metrics.observe_duration(Id::EngineDuration, &["schedule"], took);
+    buffer_news(ctx, &snapshot, &plan);
+    overlays::annotate(&snapshot, &mut plan.claims);
     report(ctx, &snapshot, &plan, took, told);
     if stop.is_cancelled() {
         return;
@@ -158,7 +161,8 @@ fn report(ctx: &Context, snapshot: &Snapshot, plan: &Schedule, took: Duration, t
     ctx.metrics.set(Id::SchedulerUnschedulablePods, &["provisioner"], count(plan.unplaced.len()));
     ctx.metrics.set(Id::SchedulerIgnoredPods, &[], count(ctx.state.with(|s| s.refusing().count())));
     policy_faults(ctx, &plan.policy_faults);
-    for pod in &snapshot.pending {
+    let waiting = || snapshot.pending.iter().filter(|pod| pod.buffer.is_none());
+    for pod in waiting() {
         // First decision about a pod: it was created no longer ago than two windows.
         let age = snapshot.now_unix_ms.saturating_sub(pod.created_unix_ms);
         let window = i64::try_from((ctx.settings.batch_max * 2).as_millis()).unwrap_or(i64::MAX);
@@ -167,10 +171,10 @@ fn report(ctx: &Context, snapshot: &Snapshot, plan: &Schedule, took: Duration, t
             ctx.metrics.observe_duration(Id::PodsSchedulingDecisionDuration, &[], age);
         }
     }
-    if !snapshot.pending.is_empty() {
+    if waiting().next().is_some() {
         let existing: usize = plan.nominations.iter().map(|(_, pods)| pods.len()).sum();
         tracing::info!(
-            controller = "provisioner", pods = snapshot.pending.len(), nodeclaims = plan.claims.len(),
+            controller = "provisioner", pods = waiting().count(), nodeclaims = plan.claims.len(),
             "pods-on-existing-nodes" = existing, "pods-unplaced" = plan.unplaced.len(), duration = ?took,
             "found provisionable pod(s)"
         );
@@ -198,6 +202,19 @@ fn report(ctx: &Context, snapshot: &Snapshot, plan: &Schedule, took: Duration, t
             controller = "provisioner", Pod = format!("{}/{}", pod.namespace, pod.name), pods = plan.unplaced.len(),
             error = %reason, "could not schedule pod(s)"
         );
+    }
+}
+
+/// Keeps what a round made of CapacityBuffers, and has those looked at whose lot has changed.
+fn buffer_news(ctx: &Context, snapshot: &Snapshot, plan: &Schedule) {
+    if let Some(buffers) = &ctx.buffers {
+        buffers.judged(snapshot, plan).into_iter().for_each(|name| ctx.queues.buffers.add(name));
+    }
+}
+
+fn hosted(ctx: &Context, claim: &str, standing_in: u32) {
+    if let Some(buffers) = &ctx.buffers {
+        buffers.hosted(claim, standing_in);
     }
 }
 
@@ -253,6 +270,7 @@ async fn create(
         // launched; its pods are promised to it already.
         Err(WriteError::AlreadyExists) => {
             ctx.state.with(|s| s.nominate(&wanted.name_any(), &decided.pods, until));
+            hosted(ctx, &wanted.name_any(), decided.buffer_pods);
             return;
         }
         Err(error) => {
@@ -263,6 +281,7 @@ async fn create(
     };
     let claim = Arc::new(created);
     let name = claim.name_any();
+    hosted(ctx, &name, decided.buffer_pods);
     ctx.state.apply([Event::NodeClaim(Delta::Applied(claim.clone()))]);
     ctx.state.with(|s| s.nominate(&name, &decided.pods, until));
     ctx.launcher.launch(Due { claim: claim.clone(), fresh: true, batch_closed: Some(closed) });
@@ -307,7 +326,7 @@ fn name(pool: &str) -> String {
 }
 
 /// The object for a decision.
-fn node_claim(decided: &Claim, pool: &NodePool, name: &str) -> NodeClaim {
+pub(crate) fn node_claim(decided: &Claim, pool: &NodePool, name: &str) -> NodeClaim {
     let (group, kind, class) = &decided.node_class;
     let text = |map: &BTreeMap<Arc<str>, Arc<str>>| map.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     let spec = NodeClaimSpec {

@@ -135,13 +135,14 @@ fn claim(ctx: &Context, name: Arc<str>) {
         ),
         None => (None, Some(deleting_classes(s)), false, true),
     });
-    match pool {
-        Some(pool) => ctx.queues.pools.add_after(pool.into(), POOL_DELAY),
+    let pools: Vec<Arc<str>> = match pool {
+        Some(pool) => vec![pool.into()],
         // The claim is gone and with it the name of its pool: all pools are few.
-        None => {
-            let pools: Vec<Arc<str>> = ctx.state.with(|s| s.nodepools().keys().cloned().collect());
-            pools.into_iter().for_each(|p| ctx.queues.pools.add_after(p, POOL_DELAY));
-        }
+        None => ctx.state.with(|s| s.nodepools().keys().cloned().collect()),
+    };
+    for pool in pools {
+        ctx.queues.statics.add(pool.clone());
+        ctx.queues.pools.add_after(pool, POOL_DELAY);
     }
     for class in class.into_iter().flatten() {
         ctx.queues.classes.add(class);
@@ -179,7 +180,11 @@ fn pool(ctx: &Context, name: Arc<str>, leading: bool, seen: &mut Seen) {
         claims.into_iter().for_each(|c| ctx.queues.claims.add(Key::Claim(c)));
         ctx.disruption.notify_one();
     }
+    if let Some(overlays) = &ctx.overlays {
+        overlays.changed.notify_one();
+    }
     // Also when only its status changed: it may have become ready.
+    ctx.queues.statics.add(name);
     wake_pipeline(ctx);
 }
 

@@ -10,7 +10,7 @@ use kube::Client;
 use kube::Resource;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::Request as Builder;
-use mortise_api::{EC2NodeClass, NodeClaim, NodePool};
+use mortise_api::{CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use mortise_kube::status::{WriteError, retry};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -58,6 +58,8 @@ macro_rules! written {
 written!(
     NodeClaim, mortise_api::nodeclaim::NodeClaimStatus;
     NodePool, mortise_api::nodepool::NodePoolStatus;
+    NodeOverlay, mortise_api::nodeoverlay::NodeOverlayStatus;
+    CapacityBuffer, mortise_api::capacitybuffer::CapacityBufferStatus;
     EC2NodeClass, mortise_api::ec2nodeclass::EC2NodeClassStatus
 );
 
@@ -111,7 +113,7 @@ impl Writer {
         if let Some(version) = meta.resource_version.as_deref().filter(|v| !v.is_empty()) {
             patch["metadata"]["resourceVersion"] = version.into();
         }
-        let builder = Builder::new(K::url_path(&(), None));
+        let builder = Builder::new(K::url_path(&(), base.meta().namespace.as_deref()));
         let params = PatchParams::default();
         let patch = Patch::Merge(patch);
         let ack: Ack = self

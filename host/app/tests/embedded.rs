@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
 
 mod embedded {
+    mod buffers;
+    mod overlays;
+    mod static_pools;
     pub(crate) mod world;
 }
 

@@ -69,6 +69,8 @@ pub struct Schedule {
     pub unplaced: Vec<(PodKey, PodReason)>,
     /// CapacityBuffers with pods in this round: `<namespace>/<name>` and where those fit. Their pods are in no other list.
     pub buffers: BTreeMap<Arc<str>, BufferFit>,
+    /// Existing and in-flight nodes that have room for pods of buffers, and for how many: they are to stay.
+    pub buffer_nodes: Vec<(Arc<str>, u32)>,
     /// NodePools that offered nothing, each with its reason.
     pub pools: Vec<(Arc<str>, PoolReason)>,
     /// Policies that did not answer and what stood in, for metrics and Events.

@@ -44,6 +44,8 @@ pub struct Node {
     /// CSI attach limits by driver, as its CSINode says. A driver that is not here is bounded by its instance type, and
     /// is unbounded if that says nothing either. `None` = the driver is there and has no limit.
     pub volume_limits: BTreeMap<Arc<str>, Option<u32>>,
+    /// Pods that stand for CapacityBuffers and were last placed here: the node is not empty while there are any.
+    pub buffer_pods: u32,
     /// Further pods (DaemonSet-owned, mirror) that forbid a voluntary disruption of the node: identity and why, in words
     /// ("has the do-not-disrupt annotation", "its PodDisruptionBudget web allows no eviction").
     pub blocking_pods: Vec<(PodKey, Arc<str>)>,

@@ -10,10 +10,14 @@ use crate::quantity::Resources;
 use crate::requirement::{Requirements, key};
 use crate::snapshot::Snapshot;
 
+/// NodeClaims of one plan: the next plan has the rest, and a slip of the pen in `replicas` does not cost all memory.
+const MOST_AT_ONCE: i64 = 1000;
+
 /// What a static NodePool needs now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct StaticPlan {
-    /// NodeClaims to create: all equal, without pods, and open to every instance type of the NodePool.
+    /// NodeClaims to create now: all equal, without pods, and open to every instance type of the NodePool. At most a
+    /// thousand.
     pub create: Vec<Claim>,
     /// Nodes to delete (keys of the snapshot), first those that are missed least. Neither budgets nor
     /// PodDisruptionBudgets are asked: somebody lowered `replicas`.
@@ -25,22 +29,25 @@ pub struct StaticPlan {
 /// Compares a static NodePool with its nodes.
 ///
 /// `being_replaced`: nodes that are `deleting` in the snapshot whose replacement is the business of the command that
-/// chose them; they still count as nodes that are wanted. A NodePool without `replicas`, or one that cannot be used, is
-/// left as it is.
+/// chose them; they still count as nodes that are wanted. A NodePool without `replicas` is left as it is; one that cannot
+/// be used gets no nodes and loses those that are too many.
 pub fn plan(snapshot: &Snapshot, pool: &NodePool, being_replaced: u32) -> StaticPlan {
     let mut plan = StaticPlan::default();
-    let Some(replicas) = pool.replicas.filter(|_| pool.unusable.is_empty()) else { return plan };
+    let Some(replicas) = pool.replicas else { return plan };
     let own = || snapshot.nodes.iter().filter(|(_, node)| node.nodepool.as_ref() == Some(&pool.name));
     let active: Vec<(&Arc<str>, &Node)> =
         own().filter(|(_, node)| !node.deleting).map(|(name, node)| (name, &**node)).collect();
     let count = |nodes: usize| i64::try_from(nodes).unwrap_or(i64::MAX);
     let missing = i64::from(replicas) - count(active.len());
     if missing > 0 {
+        if !pool.unusable.is_empty() {
+            return plan;
+        }
         let missing = missing - i64::from(being_replaced);
         // Nodes on their way out still exist, so they count against the limit.
         let room = pool.limits.nodes.map_or(i64::MAX, |limit| limit - count(own().count()));
         let create = missing.min(room).max(0);
-        plan.create = (0..create).map(|_| claim(pool)).collect();
+        plan.create = (0..create.min(MOST_AT_ONCE)).map(|_| claim(pool)).collect();
         plan.held_back = u32::try_from((missing - create).max(0)).unwrap_or(u32::MAX);
     } else if missing < 0 {
         let mut ranked: Vec<(Missed, &Arc<str>)> =
@@ -186,6 +193,9 @@ mod tests {
         assert_eq!(counts(plan(&snapshot([]), &pool(0, None), 0)), (0, 0, 0));
         let unusable = NodePool { unusable: vec!["not ready".into()], ..pool(5, None) };
         assert_eq!(counts(plan(&two, &unusable, 0)), (0, 0, 0));
+        let smaller = NodePool { replicas: Some(1), ..unusable };
+        assert_eq!(counts(plan(&two, &smaller, 0)), (0, 1, 0), "what is too much goes all the same");
+        assert_eq!(counts(plan(&two, &pool(u32::MAX, None), 0)), (1000, 0, 0), "one plan is bounded");
         let dynamic = NodePool { replicas: None, ..pool(5, None) };
         assert_eq!(counts(plan(&two, &dynamic, 0)), (0, 0, 0));
     }

@@ -16,6 +16,7 @@ pub mod convert;
 pub mod events;
 pub mod intern;
 pub mod lease;
+pub mod mirror;
 pub mod objects;
 pub mod policies;
 pub mod record;

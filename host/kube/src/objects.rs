@@ -9,6 +9,7 @@ mod node;
 mod pdb;
 mod pod;
 mod resource;
+pub mod template;
 mod volume;
 mod workload;
 

@@ -413,3 +413,16 @@ pub struct PolicyData {
     /// `binaryData`, decoded.
     pub binary_data: BTreeMap<String, Vec<u8>>,
 }
+
+/// What is kept of an object with a pod template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TemplateRecord {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// `metadata.generation`; PodTemplates of some API servers have none.
+    pub generation: Option<i64>,
+    /// Number of pods; `None` for a PodTemplate.
+    pub replicas: Option<i32>,
+    /// What a pod that stands for one of its pods needs: its volumes are left out, its priority is the lowest.
+    pub shape: Arc<PodShape>,
+}

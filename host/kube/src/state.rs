@@ -12,6 +12,7 @@ mod daemons;
 mod default_spread;
 mod eviction;
 mod pods;
+mod pools;
 mod promise;
 mod shape;
 mod slots;

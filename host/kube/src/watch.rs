@@ -6,6 +6,7 @@
 //! seen would be launched twice.
 
 mod stream;
+mod tolerant;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use crate::record::{
     CsiNodeRecord, DaemonSetRecord, NamespaceRecord, NodeRecord, ObjectName, PdbRecord, PodRecord, PolicyData,
     PvRecord, PvcRecord, ServiceRecord, StorageClassRecord, WorkloadRecord,
 };
+
+pub(crate) use tolerant::Tolerant;
 
 /// Kinds that are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::nodeedit::NodeEdit;
 use super::{claims, disrupted};
-use crate::catalogs;
 use crate::context::Context;
 use crate::metrics::Id;
 use crate::notes::Note;
+use crate::snapshots;
 
 /// Between two looks, unless something changes.
 const POLL: Duration = Duration::from_secs(10);
@@ -67,9 +67,7 @@ pub(crate) async fn run(ctx: Arc<Context>, stop: CancellationToken) {
 }
 
 async fn snapshot(ctx: &Context) -> Arc<Snapshot> {
-    let catalogs = catalogs::current(ctx).await;
-    let now = ctx.clock.now_ms();
-    Arc::new(ctx.state.with(|s| s.snapshot(now, &catalogs)))
+    Arc::new(snapshots::take(ctx).await)
 }
 
 /// Asks the engine which empty nodes may go.

@@ -27,6 +27,7 @@ use super::lifecycle::{Launch, pool_of};
 use crate::context::Context;
 use crate::metrics::Id;
 use crate::pipeline::pace::Endings;
+use crate::{catalogs, overlays};
 
 /// Launch calls under way at once. The provider gathers calls of a moment into one request where its API allows.
 const CONCURRENT: usize = 200;
@@ -185,11 +186,11 @@ pub(crate) async fn run(ctx: Arc<Context>, line: &mut mpsc::UnboundedReceiver<(D
             },
         };
         let batch = gather(first, line).await;
-        for (due, failures, list) in lists(&ctx, batch).await {
+        for (due, failures, list, catalog) in lists(&ctx, batch).await {
             let (ctx, permits) = (ctx.clone(), permits.clone());
             calls.spawn(async move {
                 let _permit = permits.acquire_owned().await;
-                one(&ctx, due, failures, list).await;
+                one(&ctx, due, failures, list, catalog.as_deref()).await;
             });
         }
     }
@@ -206,7 +207,8 @@ async fn gather(first: (Due, u32), line: &mut mpsc::UnboundedReceiver<(Due, u32)
     batch
 }
 
-type Listed = (Due, u32, Result<LaunchList, Refusal>);
+/// A claim with its failures so far, its launch list, and the catalogue that this is from.
+type Listed = (Due, u32, Result<LaunchList, Refusal>, Option<Arc<Catalog>>);
 
 /// Why there is no launch list.
 #[derive(Clone)]
@@ -234,13 +236,14 @@ async fn lists(ctx: &Arc<Context>, batch: Vec<(Due, u32)>) -> Vec<Listed> {
         }
     }
     let requests: Vec<LaunchRequest> = batch.iter().map(|(due, _)| engine_request(&due.claim, now_unix_ms)).collect();
-    let chosen: Vec<Option<Arc<Catalog>>> = batch
+    let mut chosen: Vec<Option<Arc<Catalog>>> = batch
         .iter()
         .map(|(due, _)| catalogs.get(&due.claim.spec.node_class_ref.name).and_then(|c| c.as_ref().ok().cloned()))
         .collect();
+    overlay(ctx, &batch, &mut chosen).await;
     let started = Instant::now();
     let work = {
-        let ctx = ctx.clone();
+        let (ctx, chosen) = (ctx.clone(), chosen.clone());
         tokio::task::spawn_blocking(move || engine_lists(&ctx, &requests, &chosen))
     };
     // A panic of the engine loses this batch's lists only: its claims are tried again.
@@ -248,17 +251,39 @@ async fn lists(ctx: &Arc<Context>, batch: Vec<(Due, u32)>) -> Vec<Listed> {
     ctx.metrics.observe_duration(Id::EngineDuration, &["launch"], started.elapsed());
     batch
         .into_iter()
-        .map(|(due, failures)| {
+        .zip(chosen)
+        .map(|((due, failures), catalog)| {
             let list = match answers.next().flatten() {
-                Some(answer) => answer.map_err(Refusal::Nothing),
+                Some(answer) => answer.map_err(Refusal::Nothing).map(|mut list| {
+                    if let Some(catalog) = &catalog {
+                        overlays::prioritize(&mut list, catalog);
+                    }
+                    list
+                }),
                 None => Err(match catalogs.get(&due.claim.spec.node_class_ref.name) {
                     Some(Err(refusal)) => refusal.clone(),
                     _ => Refusal::Unknown("the launch list could not be worked out".into()),
                 }),
             };
-            (due, failures, list)
+            (due, failures, list, catalog)
         })
         .collect()
+}
+
+/// Puts claims of NodePools on the catalogues that overlays make for those.
+async fn overlay(ctx: &Context, batch: &[(Due, u32)], chosen: &mut [Option<Arc<Catalog>>]) {
+    let Some(overlays) = &ctx.overlays else { return };
+    // All of them: whether an overlay is in effect does not depend on who asks.
+    let catalogs = catalogs::current(ctx).await;
+    let mut pools = ctx.state.with(|s| s.pools(&catalogs));
+    overlays.overlay(&mut pools);
+    for ((due, _), chosen) in batch.iter().zip(chosen) {
+        let (pool, class) = (pool_of(&due.claim), due.claim.spec.node_class_ref.name.as_str());
+        let own = pools.iter().find(|p| &*p.name == pool && &*p.node_class.2 == class);
+        if let (Some(chosen), Some(own)) = (chosen.as_mut(), own.filter(|p| !p.catalog.types.is_empty())) {
+            *chosen = Arc::clone(&own.catalog);
+        }
+    }
 }
 
 /// Runs the engine for the claims whose catalogue is known; blocking.
@@ -311,12 +336,15 @@ async fn catalog(ctx: &Context, name: &str) -> Result<Arc<Catalog>, Refusal> {
 }
 
 /// One launch.
-async fn one(ctx: &Context, due: Due, failures: u32, list: Result<LaunchList, Refusal>) {
+async fn one(ctx: &Context, due: Due, failures: u32, list: Result<LaunchList, Refusal>, catalog: Option<&Catalog>) {
     let claim = &due.claim;
     let (Some(uid), name) = (claim.uid(), claim.name_any()) else { return };
     let mut settled = Settled { launcher: &ctx.launcher, uid: &uid, failures, entry: None };
     let entry = match list {
-        Ok(list) => call(ctx, &due, failures, list).await,
+        Ok(list) => match call(ctx, &due, failures, list).await {
+            Entry::Done(instance) => Entry::Done(with_overlays(instance, catalog)),
+            other => other,
+        },
         Err(refusal) => refused(refusal, failures),
     };
     match &entry {
@@ -400,6 +428,19 @@ async fn call(ctx: &Context, due: &Due, failures: u32, list: LaunchList) -> Entr
         }
         LaunchError::Transient { reason, message, retry_after } => failed(reason, message, failures, retry_after, true),
     }
+}
+
+/// The instance with what overlays add to its type, which the provider does not know.
+fn with_overlays(instance: Arc<Instance>, catalog: Option<&Catalog>) -> Arc<Instance> {
+    let Some(catalog) = catalog else { return instance };
+    let added = overlays::added(catalog, &instance.instance_type, &instance.capacity);
+    if added.is_zero() {
+        return instance;
+    }
+    let mut instance = Arc::unwrap_or_clone(instance);
+    instance.capacity = instance.capacity.saturating_add(&added);
+    instance.allocatable = instance.allocatable.saturating_add(&added);
+    Arc::new(instance)
 }
 
 fn refused(refusal: Refusal, failures: u32) -> Entry {

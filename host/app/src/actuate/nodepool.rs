@@ -98,10 +98,9 @@ fn invalid(pool: &NodePool, static_capacity: bool) -> Option<(&'static str, Stri
     if !findings.errors.is_empty() {
         return Some(("NodePoolValidationFailed", findings.message()));
     }
-    if pool.is_static() {
-        let why =
-            if static_capacity { "static capacity is not acted on yet" } else { "feature gate StaticCapacity is off" };
-        return Some(("StaticCapacityUnsupported", format!("spec.replicas: {why}, so this pool launches nothing")));
+    if pool.is_static() && !static_capacity {
+        let message = "spec.replicas: feature gate StaticCapacity is off, so this pool launches nothing".to_owned();
+        return Some(("StaticCapacityUnsupported", message));
     }
     None
 }

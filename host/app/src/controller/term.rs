@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::actuate::claims::{self, Key};
 use crate::actuate::launch::{self, Due};
-use crate::actuate::{disruption, eviction, garbage, nodeclass, nodepool, policies};
+use crate::actuate::{buffer, disruption, eviction, garbage, nodeclass, nodepool, overlay, policies, static_pool};
 use crate::context::Context;
 use crate::pipeline;
 use crate::queue::{Next, Queue};
@@ -25,6 +25,9 @@ const GRACE: Duration = Duration::from_secs(12);
 
 /// How long the first decisions wait for policies that are being compiled.
 const POLICIES: Duration = Duration::from_secs(15);
+
+/// How long the first decisions wait for the kinds of feature gates.
+const GATED: Duration = Duration::from_secs(15);
 
 /// Why a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +78,7 @@ impl Duties {
 
     async fn act(&mut self, stop: &CancellationToken, tasks: &mut JoinSet<()>) -> Ended {
         self.fresh_lists().await;
+        self.gated_kinds().await;
         self.policies_ready().await;
         self.start(stop, tasks);
         everything(&self.ctx);
@@ -97,6 +101,27 @@ impl Duties {
         }
     }
 
+    /// Waits for the kinds of feature gates: decisions made without the overlays would buy the wrong machines. A kind that
+    /// cannot be listed, its CRD or a permission missing, must not stop everything else.
+    async fn gated_kinds(&self) {
+        if let Some(buffers) = &self.ctx.buffers {
+            buffers.reset();
+        }
+        let listed = async {
+            if let Some(overlays) = &self.ctx.overlays {
+                overlays.objects.listed().await;
+            }
+            if let Some(buffers) = &self.ctx.buffers {
+                buffers.listed().await;
+            }
+        };
+        if tokio::time::timeout(GATED, listed).await.is_err() {
+            tracing::error!(
+                "NodeOverlays or CapacityBuffers, whose feature gates are on, cannot be listed; beginning without them"
+            );
+        }
+    }
+
     /// Waits for the policies that the ConfigMap names, so that the first decisions are theirs. A component that takes
     /// long to compile is not waited for any longer than pods should be.
     async fn policies_ready(&mut self) {
@@ -114,6 +139,9 @@ impl Duties {
         work(tasks, &queues.evictions, ctx.workers(100, 1000), stop, ctx, eviction::reconcile);
         work(tasks, &queues.pools, 10, stop, ctx, nodepool::reconcile);
         work(tasks, &queues.classes, 10, stop, ctx, nodeclass::reconcile);
+        work(tasks, &queues.statics, 10, stop, ctx, static_pool::reconcile);
+        work(tasks, &queues.buffers, 10, stop, ctx, buffer::reconcile);
+        tasks.spawn(overlay::run(ctx.clone(), stop.clone()));
         let (pipeline_ctx, batcher, pipeline_stop) = (ctx.clone(), self.batcher.clone(), stop.clone());
         tasks.spawn(async move {
             let mut batcher = batcher.lock().await;
@@ -158,9 +186,13 @@ fn everything(ctx: &Context) {
         (claims, orphans, pools, classes)
     });
     classes.into_iter().for_each(|c| ctx.queues.classes.add(c));
-    pools.into_iter().for_each(|p| ctx.queues.pools.add(p));
+    for pool in pools {
+        ctx.queues.statics.add(pool.clone());
+        ctx.queues.pools.add(pool);
+    }
     claims.into_iter().for_each(|c| ctx.queues.claims.add(Key::Claim(c)));
     orphans.into_iter().for_each(|n| ctx.queues.claims.add(Key::Node(n)));
+    buffer::everything(ctx);
     ctx.trigger.trigger_now();
     ctx.disruption.notify_one();
 }

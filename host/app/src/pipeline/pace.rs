@@ -1,5 +1,7 @@
 //! No hot loop while nothing can be had: when claim after claim comes to nothing, rounds slow down.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -21,7 +23,7 @@ pub(crate) struct Endings {
 
 /// The pace of rounds.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     seen: Endings,
     failures: u32,
     last: Option<Instant>,
@@ -47,6 +49,32 @@ impl Pace {
     }
 }
 
+/// The pace of each of several things, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Paces {
+    each: Mutex<BTreeMap<Arc<str>, (Pace, Option<Instant>)>>,
+}
+
+impl Paces {
+    /// How long this one has to wait still. A wait once begun is waited out, however often it is asked about.
+    pub(crate) fn hold(&self, name: &Arc<str>, endings: Endings) -> Option<Duration> {
+        let now = Instant::now();
+        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        let (pace, until) = each.entry(Arc::clone(name)).or_default();
+        if let Some(left) = until.and_then(|until| until.checked_duration_since(now)).filter(|left| !left.is_zero()) {
+            return Some(left);
+        }
+        let hold = pace.hold(endings, now);
+        *until = hold.map(|hold| now + hold);
+        hold
+    }
+
+    /// Forgets what is gone.
+    pub(crate) fn forget(&self, name: &str) {
+        self.each.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +94,24 @@ mod tests {
         assert_eq!(pace.hold(endings, Instant::now()), None);
         endings.failed += 1;
         assert_eq!(pace.hold(endings, Instant::now()), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_is_waited_out_by_each_alone() {
+        let (paces, a, b) = (Paces::default(), Arc::from("a"), Arc::from("b"));
+        let mut failed = 0;
+        let hold = loop {
+            failed += 1;
+            match paces.hold(&a, Endings { failed, launched: 0 }) {
+                Some(hold) => break hold,
+                None => tokio::time::advance(Duration::from_secs(1)).await,
+            }
+        };
+        tokio::time::advance(hold / 2).await;
+        assert_eq!(paces.hold(&a, Endings { failed, launched: 0 }), Some(hold / 2));
+        assert_eq!(paces.hold(&b, Endings { failed, launched: 0 }), None);
+        tokio::time::advance(hold / 2).await;
+        assert_eq!(paces.hold(&a, Endings { failed, launched: 0 }), None);
     }
 
     #[tokio::test(start_paused = true)]

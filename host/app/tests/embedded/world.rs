@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::core::ClusterResourceScope;
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Client, Resource};
 use mortise::controller::Controller;
 use mortise::metrics::{Id, Registry};
@@ -19,6 +19,7 @@ use mortise_api::{EC2NodeClass, NodeClaim, NodePool};
 use mortise_sim::cloud::{Launched, SimCloud};
 use mortise_sim::{Cluster, cluster};
 use mortise_wasm::{HostSettings, PolicyHost};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -48,6 +49,11 @@ impl World {
         let world = Self { cluster, client, metrics, shutdown, controller };
         world.class("default").await;
         world
+    }
+
+    /// With these feature gates on.
+    pub(crate) async fn start_gated(gates: &[&'static str]) -> Self {
+        Self::start_with(gated(gates)).await
     }
 
     /// Another replica takes over from the first one, which is stopped in order.
@@ -103,7 +109,7 @@ impl World {
         Api::all(self.client.clone()).create(&PostParams::default(), &class).await.unwrap();
     }
 
-    /// A NodePool; the options are `class`, `weight`, `types`, `capacity` and `taint`.
+    /// A NodePool; the options are `class`, `weight`, `types`, `capacity`, `taint`, `replicas` and `limits`.
     pub(crate) async fn pool(&self, name: &str, with: Value) {
         let mut requirements = Vec::new();
         for (option, key) in [("types", "node.kubernetes.io/instance-type"), ("capacity", "karpenter.sh/capacity-type")]
@@ -125,8 +131,10 @@ impl World {
                 "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5s", "budgets": [{"nodes": "100%"}]},
             },
         });
-        if with["weight"].is_number() {
-            pool["spec"]["weight"] = with["weight"].clone();
+        for field in ["weight", "replicas", "limits"] {
+            if !with[field].is_null() {
+                pool["spec"][field] = with[field].clone();
+            }
         }
         if let Some(taint) = with["taint"].as_str() {
             pool["spec"]["template"]["spec"]["taints"] = json!([{"key": taint, "effect": "NoSchedule"}]);
@@ -161,6 +169,38 @@ impl World {
         let deployments: Api<Deployment> = Api::default_namespaced(self.client.clone());
         let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
         deployments.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// As `kubectl scale nodepool` does it.
+    pub(crate) async fn scale_pool(&self, name: &str, replicas: i32) {
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        Api::<NodePool>::all(self.client.clone()).patch_scale(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Creates an object of the namespace `default`.
+    pub(crate) async fn create<K>(&self, object: Value)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Serialize + Debug,
+    {
+        let object: K = serde_json::from_value(object).unwrap();
+        Api::<K>::default_namespaced(self.client.clone()).create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    /// Creates a cluster-scoped object.
+    pub(crate) async fn create_global<K>(&self, object: Value)
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Serialize + Debug,
+    {
+        let object: K = serde_json::from_value(object).unwrap();
+        Api::<K>::all(self.client.clone()).create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    /// API of a kind in the namespace `default`.
+    pub(crate) fn local<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::default_namespaced(self.client.clone())
     }
 
     pub(crate) async fn budget(&self, app: &str) {
@@ -253,6 +293,13 @@ impl World {
         self.shutdown.cancel();
         self.controller.await.unwrap().unwrap();
     }
+}
+
+/// Settings with these feature gates on.
+pub(crate) fn gated(gates: &[&'static str]) -> Settings {
+    let mut settings = Settings::for_tests("karpenter");
+    settings.feature_gates.extend(gates.iter().map(|gate| (*gate, true)));
+    settings
 }
 
 fn replica(

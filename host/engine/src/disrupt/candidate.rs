@@ -17,9 +17,11 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// Nothing on it would have to move at a cost: no pod, or only such as are marked to be evicted rather than kept.
+    /// Nothing on it would have to move at a cost: no pod, or only such as are marked to be evicted rather than kept; and
+    /// it keeps no room for a CapacityBuffer.
     pub(crate) fn is_empty(&self) -> bool {
-        !self.node.pods.iter().any(|pod| needs_another_place(pod) && pod.eviction_cost_milli > 0)
+        self.node.buffer_pods == 0
+            && !self.node.pods.iter().any(|pod| needs_another_place(pod) && pod.eviction_cost_milli > 0)
     }
 
     /// Why emptiness leaves it alone although it is empty.

@@ -172,3 +172,15 @@ fn validation_counts_budgets_anew() {
     let command = Disrupt { nodes: ["n3", "n1", "n0"].map(Into::into).to_vec(), reason: EMPTY.into() };
     assert_eq!(validate(&snapshot, &command).nodes, ["n3", "n1"].map(Arc::from));
 }
+
+#[test]
+fn dis_011_a_node_that_keeps_room_for_a_buffer_is_not_empty() {
+    let mut snapshot = world(3, "100%");
+    change(&mut snapshot, "n1", |node| node.buffer_pods = 2);
+    let all = policy(&[&[0, 1, 2], &[0, 2]], &[1, 1]);
+    let result = run(&snapshot, &all);
+    assert_eq!(result.eligible, 2);
+    assert!(!taken(&result).contains(&"n1"), "{:?}", taken(&result));
+    change(&mut snapshot, "n1", |node| node.buffer_pods = 0);
+    assert_eq!(run(&snapshot, &all).eligible, 3, "no room to keep, no protection");
+}

@@ -54,4 +54,6 @@ pub(crate) fn report<'p>(
         }
     }
     schedule.buffers = buffers;
+    let hosts = nodes.nodes.iter().map(|node| (Arc::clone(node.name), real(batch, &node.pods).1));
+    schedule.buffer_nodes = hosts.filter(|(_, pods)| *pods > 0).collect();
 }

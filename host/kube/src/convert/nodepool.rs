@@ -19,7 +19,7 @@ pub struct Refers<'a> {
     pub class: Option<&'a EC2NodeClass>,
     /// The instance types of the class, once known.
     pub catalog: Option<&'a Arc<Catalog>>,
-    /// Static pools are taken as unusable, their feature gate being off.
+    /// The feature gate StaticCapacity is on: static pools can be used.
     pub static_capacity: bool,
 }
 
@@ -87,7 +87,7 @@ fn why_not(pool: &NodePool, refers: Refers<'_>, unusable: &mut Vec<String>) {
         unusable.push("it is being deleted".to_owned());
     }
     if pool.is_static() && !refers.static_capacity {
-        unusable.push("spec.replicas is set, and static capacity is not acted on".to_owned());
+        unusable.push("spec.replicas is set, and the feature gate StaticCapacity is off".to_owned());
     }
     if !reference.is_ec2() {
         unusable.push(format!(

@@ -130,7 +130,7 @@ impl Converter {
     }
 
     /// The shared shape of a pod. What its volumes and cluster defaults add is added by the cluster state.
-    fn shape(
+    pub(super) fn shape(
         &mut self,
         namespace: &Arc<str>,
         labels: Option<&BTreeMap<String, String>>,

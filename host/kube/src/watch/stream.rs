@@ -11,11 +11,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher::{self, Config, DefaultBackoff, watcher};
 use kube::{Api, Client, Resource};
 use mortise_api::{EC2NodeClass, NodeClaim, NodePool};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::tolerant::Tolerant;
 use super::{Delta, Event, Kind, Options};
 use crate::convert::Converter;
 use crate::record::ObjectName;
@@ -28,45 +28,6 @@ const LIVE_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed";
 const PACE: Duration = Duration::from_millis(10);
 
 type Again = watch::Receiver<u64>;
-
-/// An object of a custom kind that may not be readable: then only its name is known.
-#[derive(Clone, Debug)]
-struct Tolerant<K> {
-    metadata: ObjectMeta,
-    object: Result<K, Arc<str>>,
-}
-
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Tolerant<K> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
-        let metadata = value.get("metadata").and_then(|m| ObjectMeta::deserialize(m).ok()).unwrap_or_default();
-        let object = serde_json::from_value::<K>(value).map_err(|error| Arc::from(error.to_string()));
-        Ok(Self { metadata, object })
-    }
-}
-
-impl<K: Resource<DynamicType = ()>> Resource for Tolerant<K> {
-    type DynamicType = ();
-    type Scope = K::Scope;
-    fn kind((): &()) -> std::borrow::Cow<'_, str> {
-        K::kind(&())
-    }
-    fn group((): &()) -> std::borrow::Cow<'_, str> {
-        K::group(&())
-    }
-    fn version((): &()) -> std::borrow::Cow<'_, str> {
-        K::version(&())
-    }
-    fn plural((): &()) -> std::borrow::Cow<'_, str> {
-        K::plural(&())
-    }
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
 
 /// Starts the watch of one kind.
 pub(super) fn spawn(

@@ -54,6 +54,28 @@ pub(crate) async fn install(world: &mut World) -> Result<String> {
     Ok(notes)
 }
 
+/// Feature gates of scenarios that need them.
+const GATES: &str = "settings: {featureGates: {nodeOverlay: true, capacityBuffer: true, staticCapacity: true}}\n";
+
+/// Upgrades the release with the gates on, once; the replicas start anew with the environment and roles that go with them.
+pub(crate) async fn open_gates(world: &mut World) -> Result<()> {
+    if world.installed.is_none() {
+        install(world).await?;
+    }
+    let open = |it: &Installation| it.variable("FEATURE_GATES").is_some_and(|v| v.contains("StaticCapacity=true"));
+    if world.installed.as_ref().is_some_and(open) {
+        return Ok(());
+    }
+    let cluster = &world.cluster;
+    let values = cluster.workspace.file("values.yaml");
+    let gates = cluster.workspace.write("gates.yaml", GATES)?;
+    cluster.helm.install("karpenter", NAMESPACE, &charts().join("mortise"), &[&values, &gates]).await?;
+    world.installed = Some(Installation::read(&cluster.client, NAMESPACE).await?);
+    ensure!(world.installed.as_ref().is_some_and(open), "the gates are not in the environment: {:?}", world.installed);
+    world.kill_all();
+    Ok(())
+}
+
 pub(crate) async fn the_articles_values_install_unchanged(world: &mut World) -> Result<()> {
     let notes = install(world).await?;
     ensure!(notes.contains("interruptionQueue"), "the notes do not warn of the queue that is not read yet: {notes}");

@@ -3,6 +3,7 @@
 //! `cargo test -p mortise-controlplane-tests [FILTER]…` as with the usual runner; this one exists because the scenarios
 //! share a cluster that must outlive each of them and die with the run.
 
+mod buffer;
 mod burst;
 mod capacity;
 mod crds;
@@ -12,9 +13,11 @@ mod input;
 mod installation;
 mod lost;
 mod objects;
+mod overlay;
 mod pools;
 mod roles;
 mod runner;
+mod static_pool;
 mod swap;
 mod topology;
 mod world;
@@ -67,6 +70,9 @@ async fn main() -> std::process::ExitCode {
         case!(topology::a_volume_not_made_yet_decides_the_zone),
         case!(topology::a_full_attach_limit_asks_for_another_node),
         case!(swap::policies_are_swapped_under_load),
+        case!(overlay::another_price_changes_what_is_bought),
+        case!(buffer::room_is_kept_and_taken),
+        case!(static_pool::keeps_its_number_of_nodes),
         case!(roles::hold_what_was_used_and_nothing_else),
     ];
     runner::run(&cases).await

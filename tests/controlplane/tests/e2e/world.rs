@@ -125,11 +125,15 @@ impl World {
     async fn clean(&mut self) -> Result<()> {
         let kubectl = &self.cluster.kubectl;
         kubectl.run(&["delete", "pdb,deployments,jobs,pods", "--all", "-n", "default", "--wait=false"]).await?;
+        kubectl.run(&["delete", "capacitybuffers,podtemplates", "--all", "-n", "default", "--wait=false"]).await?;
+        kubectl.run(&["delete", "nodeoverlays", "--all", "--wait=false"]).await?;
         kubectl.run(&["delete", "configmap", "mortise-policies", "-n", NAMESPACE, "--ignore-not-found"]).await?;
         if self.claims().await?.is_empty() && self.living().await?.is_empty() {
             self.delete_definitions().await?;
             return Ok(());
         }
+        // Those with replicas would be filled again.
+        kubectl.run(&["delete", "nodepools", "--all", "--wait=false"]).await?;
         kubectl.run(&["delete", "nodeclaims", "--all", "--wait=false"]).await?;
         let gone = if self.replicas.is_empty() { Err(anyhow::anyhow!("no replica runs")) } else { self.gone().await };
         if gone.is_err() {
