@@ -37,6 +37,9 @@ bench: tools ## the numbers, as ratios measured in one run
 	$(CARGO) build --release -p mortise -p mortise-controlplane-tests --bins --no-default-features --features mortise/aws
 	$(or $(CARGO_TARGET_DIR),target)/release/bench $(BENCH_ARGS)
 
+bench-plan: ## what plans cost beside a linear-programming bound and Karpenter's
+	$(CARGO) run --release -p mortise-plan-price
+
 lint: ## format, clippy, rustdoc, layering, generated files, dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --workspace --all-targets --features $(ALL) -- -D warnings

@@ -10,7 +10,7 @@ use crate::requirement::key;
 use crate::snapshot::{Options, Snapshot};
 
 /// Work budget handed to planners: enough for 20,000 pods, bounded for the worst case.
-const STEPS: u64 = 1_000_000;
+const STEPS: u64 = 3_000_000;
 
 /// Arguments that every hook gets.
 pub(crate) fn round_of(now_unix_ms: i64, options: &Options) -> Round {
