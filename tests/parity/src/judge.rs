@@ -101,8 +101,19 @@ pub struct Theirs {
 impl Theirs {
     /// Judges the runs.
     pub fn new(problem: &Problem, answers: Vec<Answer>) -> Self {
-        let violations = answers.iter().map(|answer| check(problem, answer)).collect();
-        Self { answers, violations }
+        let mut theirs = Self { answers: Vec::new(), violations: Vec::new() };
+        theirs.add(problem, answers);
+        theirs
+    }
+
+    /// Judges further runs. Runs that decided the same are judged once.
+    pub fn add(&mut self, problem: &Problem, answers: Vec<Answer>) {
+        for answer in answers {
+            let same = |other: &Answer| Answer { millis: answer.millis, ..other.clone() } == answer;
+            let known = self.answers.iter().position(same).and_then(|at| self.violations.get(at).cloned());
+            self.violations.push(known.unwrap_or_else(|| check(problem, &answer)));
+            self.answers.push(answer);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //!                              └─► checker (rules written anew, by others) ────────┘     └─► shrink ─► a file
 //! ```
 
+pub mod ablate;
 pub mod features;
 pub mod generate;
 pub mod intended;

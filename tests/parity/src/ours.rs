@@ -71,9 +71,14 @@ impl Input {
     /// Decides, and writes the decision down as an answer.
     pub fn answer(&self) -> Answer {
         let start = Instant::now();
-        let decided = schedule(&self.snapshot, &self.options, &NoPolicy);
+        let decided = self.decide();
         let millis = start.elapsed().as_secs_f64() * 1e3;
         self.written(&decided, millis)
+    }
+
+    /// Decides.
+    pub fn decide(&self) -> Schedule {
+        schedule(&self.snapshot, &self.options, &NoPolicy)
     }
 
     fn written(&self, decided: &Schedule, millis: f64) -> Answer {

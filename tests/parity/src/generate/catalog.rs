@@ -69,7 +69,8 @@ fn complete(random: &mut Random, mix: &Mix, of_type: &mut InstanceType, rate: us
             if market == "spot" && random.chance(25) {
                 continue;
             }
-            let share = if market == "spot" { random.between(300, 700) } else { random.between(995, 1005) };
+            // On demand costs the same in every zone.
+            let share = if market == "spot" { random.between(300, 700) } else { 1000 };
             let available = !random.chance(12);
             if available {
                 of_type.offered.push((zone, market));

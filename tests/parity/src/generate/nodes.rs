@@ -158,11 +158,16 @@ impl Nodes {
         let mut pods = of_type.pods.saturating_sub(3);
         for (at, deployment) in deployments.iter().enumerate() {
             let spread_or_bound = !deployment.pod["topologySpreadConstraints"].is_null();
-            let may = deployment.unconstrained && (!spread_or_bound || random.chance(60)) && deployment.gpus == 0;
+            let may = (deployment.unconstrained || deployment.keeps_apart)
+                && (!spread_or_bound || random.chance(60))
+                && deployment.gpus == 0;
             if !may || mix.ports && !deployment.pod["containers"][0]["ports"].is_null() || deployment.mount.is_some() {
                 continue;
             }
-            for _ in 0..random.below(4) {
+            // One that keeps away from its own kind runs once, or it would not be where it is.
+            let most = if deployment.keeps_apart { 1 } else { random.below(4) };
+            let runs = self.bound.iter().filter(|(of, _)| *of == at).count();
+            for _ in 0..if deployment.keeps_apart { most.saturating_sub(runs) } else { most } {
                 if deployment.cpu_milli <= cpu && deployment.memory_mib <= memory && pods > 0 {
                     cpu -= deployment.cpu_milli;
                     memory -= deployment.memory_mib;

@@ -22,6 +22,8 @@ pub(crate) struct Deployment {
     pub(crate) mount: Option<Mount>,
     /// Nothing ties it to nodes of some kind: its pods may run on any node with room.
     pub(crate) unconstrained: bool,
+    /// Nothing but required anti-affinity ties it.
+    pub(crate) keeps_apart: bool,
     /// `spec` of its pods, without volumes and node.
     pub(crate) pod: Value,
 }
@@ -101,7 +103,10 @@ fn deployment(
             );
         }
     }
-    let unconstrained = rules.is_empty() && pod["nodeSelector"].is_null();
+    let free = pod["nodeSelector"].is_null();
+    let unconstrained = free && rules.is_empty();
+    let apart = rules.get("podAntiAffinity").map(|rule| &rule["requiredDuringSchedulingIgnoredDuringExecution"]);
+    let keeps_apart = free && rules.len() == 1 && apart.is_some_and(serde_json::Value::is_array);
     if !rules.is_empty() {
         pod["affinity"] = Value::Object(rules);
     }
@@ -124,7 +129,7 @@ fn deployment(
         ])
     });
     let namespace = *random.pick(&[0, 0, 0, 1, 2]);
-    Deployment { app, namespace, cpu_milli, memory_mib, gpus, pending, mount, unconstrained, pod }
+    Deployment { app, namespace, cpu_milli, memory_mib, gpus, pending, mount, unconstrained, keeps_apart, pod }
 }
 
 /// Pods of all deployments that wait, and those that run already.

@@ -40,10 +40,10 @@ pub(crate) fn constraints(random: &mut Random, app: &str) -> Vec<Value> {
         if !anyway && key != "kubernetes.io/hostname" && random.chance(15) {
             constraint["minDomains"] = json!(random.between(1, 4));
         }
-        if random.chance(12) {
+        if random.chance(35) {
             constraint["nodeAffinityPolicy"] = json!(random.pick(&["Honor", "Ignore"]));
         }
-        if random.chance(12) {
+        if random.chance(35) {
             constraint["nodeTaintsPolicy"] = json!(random.pick(&["Honor", "Ignore"]));
         }
         if random.chance(12) {
