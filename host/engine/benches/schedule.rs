@@ -1,9 +1,11 @@
 //! How long one provisioning round takes. `cargo bench -p mortise-engine` measures with criterion;
-//! `cargo bench -p mortise-engine -- --plain` prints milliseconds for 1,000, 10,000 and 50,000 pods and ends.
+//! `cargo bench -p mortise-engine -- --plain` prints milliseconds of every input and ends
+//! (a word after it: only of inputs whose title has it).
 
 #![allow(missing_docs, reason = "a benchmark has no public items")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop")]
 
+mod diverse;
 mod workload;
 
 use std::hint::black_box;
@@ -25,8 +27,13 @@ fn plain() {
             ("1000 pods beside 2000 nodes".to_owned(), workload::with_nodes(workload::snapshot(1_000), 2_000)),
             ("10000 pods beside 5000 nodes".to_owned(), workload::with_nodes(workload::snapshot(10_000), 5_000)),
         ])
+        .chain([500, 1_000, 2_000, 5_000, 10_000, 20_000].map(|pods| (format!("{pods} diverse"), diverse::diverse(pods))))
+        .chain([500, 5_000, 20_000].map(|pods| (format!("{pods} spread-heavy"), diverse::spread_heavy(pods))))
+        .chain([5_000, 20_000].map(|pods| (format!("{pods} diverse, 5000 sizes"), diverse::distinct(pods))))
+        .chain([("500 diverse beside 2000 nodes".to_owned(), diverse::beside(diverse::diverse(500), 2_000))])
         .collect();
-    for (title, snapshot) in cases {
+    let only = std::env::args().skip_while(|arg| arg != "--plain").nth(1).unwrap_or_default();
+    for (title, snapshot) in cases.into_iter().filter(|(title, _)| title.contains(only.trim_start_matches('-'))) {
         let started = Instant::now();
         let first = schedule(&snapshot, &Options::default(), &NoPolicy);
         let cold = started.elapsed();
@@ -41,8 +48,9 @@ fn plain() {
         let placed: usize = first.claims.iter().map(|claim| claim.pods.len()).sum();
         let on_nodes: usize = first.nominations.iter().map(|(_, pods)| pods.len()).sum();
         println!(
-            "{title:<30} {:8.2} ms (first {:7.2} ms): {placed} on {} NodeClaims, {on_nodes} on nodes, {} pending",
+            "{title:<30} {:8.2} ms, {:6.2} us per pod (first {:7.2} ms): {placed} on {} NodeClaims, {on_nodes} on nodes, {} pending",
             times[times.len() / 2],
+            times[times.len() / 2] * 1000.0 / snapshot.pending.len() as f64,
             cold.as_secs_f64() * 1000.0,
             first.claims.len(),
             first.unplaced.len(),
