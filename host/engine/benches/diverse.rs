@@ -93,12 +93,7 @@ fn labelled(mut shape: PodShape, key: &str, value: &Arc<str>) -> PodShape {
 }
 
 fn spread(topology_key: &str, key: &str, value: &str) -> Spread {
-    Spread {
-        topology_key: topology_key.into(),
-        max_skew: 1,
-        selector: selecting(key, value),
-        ..Spread::default()
-    }
+    Spread { topology_key: topology_key.into(), max_skew: 1, selector: selecting(key, value), ..Spread::default() }
 }
 
 fn term(topology_key: &str, key: &str, value: &str) -> PodTerm {

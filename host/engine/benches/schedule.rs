@@ -27,7 +27,9 @@ fn plain() {
             ("1000 pods beside 2000 nodes".to_owned(), workload::with_nodes(workload::snapshot(1_000), 2_000)),
             ("10000 pods beside 5000 nodes".to_owned(), workload::with_nodes(workload::snapshot(10_000), 5_000)),
         ])
-        .chain([500, 1_000, 2_000, 5_000, 10_000, 20_000].map(|pods| (format!("{pods} diverse"), diverse::diverse(pods))))
+        .chain(
+            [500, 1_000, 2_000, 5_000, 10_000, 20_000].map(|pods| (format!("{pods} diverse"), diverse::diverse(pods))),
+        )
         .chain([500, 5_000, 20_000].map(|pods| (format!("{pods} spread-heavy"), diverse::spread_heavy(pods))))
         .chain([5_000, 20_000].map(|pods| (format!("{pods} diverse, 5000 sizes"), diverse::distinct(pods))))
         .chain([("500 diverse beside 2000 nodes".to_owned(), diverse::beside(diverse::diverse(500), 2_000))])

@@ -186,6 +186,15 @@ pub(crate) fn fit(
     let used = |resource: usize| load.used.get(resource).copied().unwrap_or(0);
     let holds_nothing = holds_nothing(group.shape);
     let taken = if holds_nothing { Bits::default() } else { around.pool.ports_taken(group.shape) };
+    if most == 1 && holds_nothing && !load.is_delicate(around, requirements) {
+        let mut fitting = types.clone();
+        for (resource, amount) in &group.asked {
+            let column = around.pool.room.get(*resource).map_or(&[][..], Vec::as_slice);
+            let needed = used(*resource).saturating_add(*amount);
+            fitting.retain(|of_type| column.get(of_type as usize).copied().unwrap_or(0) >= needed);
+        }
+        return (u32::from(!fitting.is_empty()), fitting);
+    }
     let times = |of_type: u32| {
         if taken.contains(of_type) {
             return 0;

@@ -157,11 +157,9 @@ impl Finisher<'_, '_> {
         let around = self.around(claim)?;
         let source = around.pool.source;
         let kept: Bits = types.iter().copied().collect();
-        let markets: BTreeSet<Arc<str>> = ranked
-            .iter()
-            .filter(|one| kept.contains(one.of_type))
-            .map(|one| Arc::from(one.capacity_type.as_str()))
-            .collect();
+        let markets: BTreeSet<&str> =
+            ranked.iter().filter(|one| kept.contains(one.of_type)).map(|one| one.capacity_type.as_str()).collect();
+        let markets = markets.into_iter().map(Arc::from).collect();
         let mut annotations = source.annotations.clone();
         if around.pool.template.has_min_values() {
             annotations.insert(Arc::from(MIN_VALUES_RELAXED), Arc::from(relaxed.to_string()));

@@ -46,8 +46,8 @@ fn by_weight(terms: &[(i32, PodTerm)]) -> impl Iterator<Item = &PodTerm> {
 }
 
 /// The steps of a shape: required terms are dropped from the front (one stays), then preferences: pod affinity, pod
-/// anti-affinity and node affinity, each from the heaviest, then spreads; at last, if some NodePool has such a taint,
-/// `PreferNoSchedule` is tolerated.
+/// anti-affinity and node affinity, each from the heaviest, then spreads; then the dropped terms are tried without preferences; at last, if some NodePool
+/// has such a taint, `PreferNoSchedule` is tolerated.
 pub(crate) fn ladder(
     shape: &PodShape,
     ignore_preferences: bool,
@@ -80,8 +80,16 @@ pub(crate) fn ladder(
     for dropped in 1..=anyway {
         steps.extend(last.iter().map(|last| Step { soft: anyway - dropped, ..last.clone() }));
     }
-    if preferred_taints && let Some(last) = steps.last() {
-        steps.push(Step { ignore_preferred_taints: true, ..last.clone() });
+    // The terms given up first are alternatives all the same: without the preferences one of them may do.
+    let mut plain: Vec<Step> = steps.last().cloned().into_iter().collect();
+    for term in shape.required_affinity.iter().take(last_term) {
+        plain.push(step(shape, Some(term), None, 0, symbols));
+    }
+    if terms + anyway + preferred.len() > 0 {
+        steps.extend(plain.iter().skip(1).cloned());
+    }
+    if preferred_taints {
+        steps.extend(plain.into_iter().map(|step| Step { ignore_preferred_taints: true, ..step }));
     }
     steps
 }
@@ -176,7 +184,9 @@ mod tests {
                 "z=In [b],p=In [heavy]",
                 "z=In [b],p=In [light]",
                 "z=In [b]",
+                "z=In [a]",
                 "z=In [b] tolerating",
+                "z=In [a] tolerating",
             ]
         );
         assert_eq!(shown(&ladder(&shape, true, false, &mut symbols), &symbols), ["z=In [a]", "z=In [b]"]);

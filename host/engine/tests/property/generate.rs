@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mortise_engine::catalog::{CapacityType, Catalog, InstanceType, Offering};
-use mortise_engine::node::Node;
+use mortise_engine::node::{Node, NodePod};
 use mortise_engine::nodepool::{Limits, NodePool};
-use mortise_engine::pod::{Pod, PodKey, PodShape};
+use mortise_engine::pod::{Pod, PodKey, PodShape, PodTerm, Spread};
 use mortise_engine::quantity::{MicroUsd, Resources};
 use mortise_engine::requirement::{Operator, Requirement, key};
+use mortise_engine::selector::LabelSelector;
 use mortise_engine::snapshot::Snapshot;
 use mortise_engine::taint::{Effect, Taint, Toleration};
 use proptest::collection::{btree_map, vec};
@@ -149,6 +150,99 @@ fn shape() -> impl Strategy<Value = PodShape> {
             ..PodShape::default()
         },
     )
+}
+
+/// Two applications, so that selectors meet pods.
+fn app() -> impl Strategy<Value = Option<&'static str>> {
+    weighted(0.7, select(&["web", "db"][..]))
+}
+
+fn topology_key() -> impl Strategy<Value = &'static str> {
+    select(&[key::ZONE, key::HOSTNAME, key::CAPACITY_TYPE, key::ARCH, "team", "nowhere"][..])
+}
+
+fn selector() -> impl Strategy<Value = Option<LabelSelector>> {
+    weighted(0.95, select(&["web", "db"][..]).prop_map(|app| LabelSelector::labels([("app", app)])))
+}
+
+fn spread() -> impl Strategy<Value = Spread> {
+    let policies = (any::<bool>(), proptest::bool::weighted(0.2), proptest::bool::weighted(0.2));
+    (topology_key(), selector(), 1..3_u32, weighted(0.2, 1..4_u32), policies).prop_map(
+        |(
+            topology_key,
+            selector,
+            max_skew,
+            min_domains,
+            (schedule_anyway, ignore_node_affinity, honor_node_taints),
+        )| {
+            Spread {
+                topology_key: topology_key.into(),
+                max_skew,
+                schedule_anyway,
+                selector,
+                min_domains,
+                ignore_node_affinity,
+                honor_node_taints,
+            }
+        },
+    )
+}
+
+fn term() -> impl Strategy<Value = PodTerm> {
+    (topology_key(), selector(), proptest::bool::weighted(0.1)).prop_map(|(topology_key, selector, everywhere)| {
+        PodTerm {
+            topology_key: topology_key.into(),
+            selector,
+            namespaces: Vec::new(),
+            namespace_selector: everywhere.then(LabelSelector::default),
+        }
+    })
+}
+
+/// A shape with constraints about other pods.
+fn social_shape() -> impl Strategy<Value = PodShape> {
+    let spreads = prop_oneof![2 => Just(Vec::new()), 1 => vec(spread(), 1..3)];
+    let terms = || prop_oneof![3 => Just(Vec::new()), 1 => vec(term(), 1..3)];
+    let preferred = || prop_oneof![3 => Just(Vec::new()), 1 => vec((1..5_i32, term()), 1..3)];
+    (shape(), app(), spreads, terms(), terms(), preferred(), preferred()).prop_map(
+        |(shape, app, spread, pod_affinity, pod_anti_affinity, preferred_pod_affinity, preferred_pod_anti_affinity)| {
+            PodShape {
+                namespace: "default".into(),
+                labels: app.into_iter().map(|app| ("app".into(), app.into())).collect(),
+                spread,
+                pod_affinity,
+                pod_anti_affinity,
+                preferred_pod_affinity,
+                preferred_pod_anti_affinity,
+                ..shape
+            }
+        },
+    )
+}
+
+/// Small worlds whose pods look at one another, running ones among them.
+pub(crate) fn social() -> impl Strategy<Value = Snapshot> {
+    (snapshot(), vec(social_shape(), 12), vec(social_shape(), 4)).prop_map(|(mut snapshot, shapes, running)| {
+        let mut by_old: BTreeMap<*const PodShape, usize> = BTreeMap::new();
+        let shapes: Vec<Arc<PodShape>> = shapes.into_iter().map(Arc::new).collect();
+        for pod in &mut snapshot.pending {
+            let next = by_old.len();
+            let at = *by_old.entry(Arc::as_ptr(&pod.shape)).or_insert(next);
+            pod.shape = Arc::clone(&shapes[at % shapes.len()]);
+        }
+        for ((at, node), shape) in snapshot.nodes.values_mut().enumerate().zip(&running) {
+            let node = Arc::make_mut(node);
+            let key = PodKey {
+                namespace: "default".into(),
+                name: format!("running-{at}").into(),
+                uid: format!("running-{at}").into(),
+            };
+            if !node.deleting {
+                node.pods.push(NodePod { key, shape: Arc::new(shape.clone()), ..NodePod::default() });
+            }
+        }
+        snapshot
+    })
 }
 
 fn node(at: usize) -> impl Strategy<Value = Node> {
