@@ -180,9 +180,20 @@ impl Topology<'_> {
             Rule::Apart { own } => {
                 let Some(counter) = self.counter(constraint.counter) else { return };
                 rule.blocked.or(&counter.perhaps_taken());
+                if counter.waiting > 0 {
+                    rule.blocked.or(&self.perhaps_decided(constraint.counter, rule.axis));
+                }
                 rule.decides |= own;
             }
         }
+    }
+
+    /// Values that claims with waiting pods may still decide on: those that could not be made to decide (minValues).
+    fn perhaps_decided(&self, counter: u32, axis: u32) -> Bits {
+        let waiting: Bits = self.waiting(counter).into_iter().collect();
+        let by_value = self.axes.get(axis as usize).map_or(&[][..], |axis| axis.claims.as_slice());
+        let reached = by_value.iter().enumerate().filter(|(_, claims)| claims.intersects(&waiting));
+        reached.map(|(value, _)| id_of(value)).collect()
     }
 
     /// Existing nodes that the verdict leaves; those that have not decided on a domain are looked at one by one.
