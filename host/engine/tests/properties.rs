@@ -5,6 +5,7 @@
 #[path = "property/filter.rs"]
 mod filter;
 #[path = "property/generate.rs"]
+#[allow(dead_code, reason = "worlds of both tests")]
 mod generate;
 
 use std::collections::BTreeMap;

@@ -547,6 +547,7 @@ impl NodeSpec {
             created_unix_ms: NOW - 3_600_000,
             last_pod_event_unix_ms: Some(NOW - 600_000),
             volume_limits: self.volume_limits.iter().map(|(driver, limit)| (driver.as_str().into(), *limit)).collect(),
+            ..Node::default()
         }
     }
 }
