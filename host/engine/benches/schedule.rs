@@ -34,8 +34,10 @@ fn plain() {
         .chain([5_000, 20_000].map(|pods| (format!("{pods} diverse, 5000 sizes"), diverse::distinct(pods))))
         .chain([("500 diverse beside 2000 nodes".to_owned(), diverse::beside(diverse::diverse(500), 2_000))])
         .collect();
-    let only = std::env::args().skip_while(|arg| arg != "--plain").nth(1).unwrap_or_default();
-    for (title, snapshot) in cases.into_iter().filter(|(title, _)| title.contains(only.trim_start_matches('-'))) {
+    // Cargo adds `--bench` at the end.
+    let only = std::env::args().skip_while(|arg| arg != "--plain").skip(1).find(|arg| !arg.starts_with("--"));
+    let only = only.unwrap_or_default();
+    for (title, snapshot) in cases.into_iter().filter(|(title, _)| title.contains(only.as_str())) {
         let started = Instant::now();
         let first = schedule(&snapshot, &Options::default(), &NoPolicy);
         let cold = started.elapsed();
