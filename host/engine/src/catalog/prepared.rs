@@ -243,11 +243,16 @@ impl Prepared {
         id_of(values.filter(|(value, bits)| asked.set.has(id_of(*value), integers) && bits.intersects(types)).count())
     }
 
-    /// Offerings whose label on `key` satisfies `asked`, or that have none.
+    /// Offerings whose label on `key` satisfies `asked`. Of those that have none, the ones whose type says what the label
+    /// will be, or all where the label may be absent.
     pub(crate) fn offerings_agreeing(&self, key: KeyId, asked: &LocalSet) -> Bits {
         let Some(column) = self.keys.get(key as usize) else { return Bits::all(self.type_of.len()) };
         let integers = self.symbols.integers(key);
         let mut offerings = column.offerings_undefined.clone();
+        if !asked.allows_absence {
+            let says = |of_type: &u32| !column.types_undefined.contains(*of_type);
+            offerings.retain(|offering| self.type_of.get(offering as usize).is_some_and(says));
+        }
         for (value, bits) in column.offerings.iter().enumerate() {
             if asked.set.has(id_of(value), integers) {
                 offerings.or(bits);

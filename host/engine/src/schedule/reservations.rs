@@ -293,3 +293,104 @@ pub(crate) fn full_reservations(view: &View<'_>, requirements: &SymbolSet) -> Op
         offered.map(|one| one.labels.get(key::RESERVATION_ID).unwrap_or(&one.zone).clone()).collect();
     Some(ids.iter().map(|id| &**id).collect::<Vec<_>>().join(", ").into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Catalog, InstanceType, Offering};
+    use crate::nodepool::NodePool;
+    use crate::pod::{Pod, PodKey, PodShape};
+    use crate::policy::NoPolicy;
+    use crate::quantity::{MicroUsd, Resources};
+    use crate::schedule::schedule;
+    use crate::snapshot::{Options, Snapshot};
+
+    fn offering(zone: &str, capacity_type: CapacityType, reservation: Option<(&str, u32)>) -> Offering {
+        Offering {
+            zone: zone.into(),
+            capacity_type,
+            price: Some(MicroUsd(if reservation.is_some() { 1 } else { 1000 })),
+            price_estimated: false,
+            available: true,
+            labels: reservation.into_iter().map(|(id, _)| (key::RESERVATION_ID.into(), id.into())).collect(),
+            reserved_left: reservation.map(|(_, left)| left),
+        }
+    }
+
+    /// Types of 2, 4 and 8 CPUs, each with on-demand and reservations of this many instances: one per type, and one in
+    /// another zone for the first two.
+    fn catalog(slots: [u32; 5]) -> Arc<Catalog> {
+        let of_type = |(at, cpus): (usize, i64)| {
+            let resources = Resources { cpu_milli: cpus * 1000, memory: 64 << 30, pods: 50, ..Resources::default() };
+            let id = format!("cr-{at}");
+            let mut offerings = vec![
+                offering("a", CapacityType::OnDemand, None),
+                offering("a", CapacityType::Reserved, Some((id.as_str(), slots[at]))),
+            ];
+            if at < 2 {
+                let other = format!("cr-b{at}");
+                offerings.push(offering("b", CapacityType::Reserved, Some((other.as_str(), slots[3 + at]))));
+            }
+            InstanceType {
+                name: format!("t{cpus}").into(),
+                capacity: resources.clone(),
+                allocatable: resources,
+                offerings,
+                ..InstanceType::default()
+            }
+        };
+        Arc::new(Catalog::new(1, [2, 4, 8].into_iter().enumerate().map(of_type).collect()))
+    }
+
+    fn pods(sizes: &[i64]) -> Vec<Pod> {
+        let pod = |(at, size): (usize, &i64)| Pod {
+            key: PodKey { namespace: "n".into(), name: format!("p{at}").into(), uid: format!("p{at}").into() },
+            shape: Arc::new(PodShape {
+                requests: Resources { cpu_milli: *size, pods: 1, ..Resources::default() },
+                ..PodShape::default()
+            }),
+            created_unix_ms: 0,
+            buffer: None,
+        };
+        sizes.iter().enumerate().map(pod).collect()
+    }
+
+    #[test]
+    fn no_reservation_is_exceeded_and_none_is_left_unused_while_it_would_do() {
+        // A small generator of its own: numbers only have to differ.
+        let mut state: u64 = 7;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for round in 0..300 {
+            let slots = [(); 5].map(|()| u32::try_from(next(4)).unwrap());
+            let sizes: Vec<i64> = (0..=next(14)).map(|_| 500 * (1 + i64::try_from(next(14)).unwrap())).collect();
+            let pool = NodePool { name: "p".into(), catalog: catalog(slots), ..NodePool::default() };
+            let pool = Arc::new(pool);
+            let snapshot =
+                Snapshot { nodepools: vec![Arc::clone(&pool)], pending: pods(&sizes), ..Snapshot::default() };
+            let plan = schedule(&snapshot, &Options::default(), &NoPolicy);
+            assert!(plan.unplaced.is_empty(), "{round}: on-demand is always there");
+            let mut listed: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+            let mut others = 0;
+            for claim in &plan.claims {
+                let values = |name: &str| -> Vec<Arc<str>> {
+                    let own = claim.requirements.iter().filter(|one| &*one.key == name);
+                    own.flat_map(|one| one.values.clone()).collect()
+                };
+                let reserved = values(key::CAPACITY_TYPE) == [Arc::from("reserved")];
+                let ids = values(key::RESERVATION_ID);
+                assert_eq!(reserved, !ids.is_empty(), "{round}: a claim is of reservations or it is not");
+                ids.into_iter().for_each(|id| *listed.entry(id).or_default() += 1);
+                others += u32::from(!reserved);
+            }
+            for (id, slot) in [("cr-0", 0), ("cr-1", 1), ("cr-2", 2), ("cr-b0", 3), ("cr-b1", 4)] {
+                let held = listed.get(id).copied().unwrap_or(0);
+                assert!(held <= slots[slot], "{round}: {held} claims list {id} of {}", slots[slot]);
+                // The largest type holds every pod: no claim goes elsewhere while it has a slot.
+                assert!(slot != 2 || others == 0 || held == slots[slot], "{round}: {id} is left unused");
+            }
+        }
+    }
+}
