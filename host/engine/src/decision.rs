@@ -75,6 +75,43 @@ pub struct Schedule {
     pub pools: Vec<(Arc<str>, PoolReason)>,
     /// Policies that did not answer and what stood in, for metrics and Events.
     pub policy_faults: Vec<String>,
+    /// What became of the planner's proposal; `None` when no planner was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanReport>,
+}
+
+/// The planner's proposal beside placing in native order.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct PlanReport {
+    /// Which of the two this schedule is, and why.
+    pub verdict: PlanVerdict,
+    /// Pods that new nodes were asked for.
+    pub asked: u32,
+    /// Of them, those that the proposal has a node for and that hold there.
+    pub planned: u32,
+    /// Cost of the new nodes in native order, micro-USD per hour; `None` = a node's cost is unknown.
+    pub native_cost: Option<i64>,
+    /// Cost of the new nodes with the proposal; `None` also when it was not tried.
+    pub planned_cost: Option<i64>,
+}
+
+/// Which plan stands, and why.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub enum PlanVerdict {
+    /// The proposal: it is cheaper and leaves no more pods without a place.
+    Planned,
+    /// Native: the proposal costs as much or more.
+    NoCheaper,
+    /// Native: with the proposal more pods would have no place.
+    FewerPods,
+    /// Native: a cost is unknown, so the two cannot be compared.
+    UnknownCost,
+    /// Native: no pod that needs a new node can be expressed to a planner.
+    NothingToPlan,
+    /// Native: the planner had no answer.
+    NoAnswer,
+    /// Native: the answer breaks the contract.
+    Malformed(Arc<str>),
 }
 
 /// Where the pods of one CapacityBuffer fit, when every real pod has its place.

@@ -3,9 +3,12 @@
 //! Implementations: components in the sandbox (`mortise-wasm`), their native twins, and [`NoPolicy`] for tests.
 
 mod ask;
+mod plan;
 #[cfg(test)]
 pub(crate) mod scripted;
 mod tables;
+
+pub use plan::{PlanProblem, Proposal, Slots};
 
 pub(crate) use ask::{filter_claims, score_claims};
 pub(crate) use tables::{ChoicesBuilder, Tables, unsigned};
@@ -211,6 +214,14 @@ pub trait PolicySet: Send + Sync {
     fn label_keys(&self) -> &[String] {
         &[]
     }
+    /// Some policy plans whole batches.
+    fn plans(&self) -> bool {
+        false
+    }
+    /// Cost of a node beside its offering's when plans are compared, micro-USD per hour.
+    fn node_cost(&self) -> i64 {
+        0
+    }
     /// Pod annotation keys that some policy reads.
     fn annotation_keys(&self) -> &[String] {
         &[]
@@ -237,6 +248,12 @@ pub trait PolicyRound {
     ) -> Groups;
     /// One priority per tried set: higher first, zero or less rejects.
     fn decide_consolidation(&mut self, round: &Round, nodes: &Nodes, tried: &Groups, outcomes: &Outcomes) -> Vec<i64>;
+    /// Which nodes to open for these pods; `None` when there is no planner or it has no answer. The answer is taken for
+    /// no more than a proposal: every constraint is checked again.
+    fn plan(&mut self, round: &Round, pods: &Pods, problem: &PlanProblem) -> Option<Proposal> {
+        let _ = (round, pods, problem);
+        None
+    }
     /// Ends the round (memos are collected) and returns what went wrong, in words.
     fn end(self: Box<Self>) -> Vec<String>;
 }

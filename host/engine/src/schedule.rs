@@ -9,12 +9,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::batch::{Batch, Run, Waiting};
+use crate::catalog::View;
 use crate::decision::Schedule;
+use crate::explain::PoolReason;
 use crate::node::{Node, NodePod};
 use crate::pod::PodKey;
-use crate::policy::PolicySet;
+use crate::policy::{PolicyRound, PolicySet, Round, Tables};
 use crate::snapshot::{Options, Snapshot};
-use crate::symbol::{Symbols, id_of};
+use crate::symbol::{Bits, Symbols, id_of};
 use crate::taint::Effect;
 
 mod amounts;
@@ -28,6 +30,7 @@ mod holdings;
 mod hooks;
 mod limits;
 mod place;
+mod plan;
 mod pool;
 mod prepare;
 mod prices;
@@ -133,7 +136,7 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
     let pool_rows: Vec<u32> = pools.iter().map(|pool| tables.nodepool_row(&pool.source.name)).collect();
     let round = round_of(snapshot.now_unix_ms, options);
     let mut conversation = policies.begin(&tables.catalog, &tables.fleet);
-    estimate(&mut pools, &pool_rows, &tables, &round, &mut *conversation);
+    let costs = estimate(&mut pools, &pool_rows, &tables, &round, &mut *conversation);
     let fresh = vec![vec![None; sets.sets.len()]; pools.len()];
     let mut placer = Placer {
         pools: &mut pools,
@@ -151,6 +154,84 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         reservations: Reservations::new(&views),
     };
     admit_pods(&mut placer, &pod_columns, &tables, &round, &mut *conversation);
+    let start = policies.plans().then(|| plan::Start::of(&placer));
+    let world = World {
+        batch: &batch,
+        views: &views,
+        symbols: &symbols,
+        resources: &resources,
+        tables: &tables,
+        pool_rows: &pool_rows,
+        options,
+        round: &round,
+        snapshot,
+        pool_reasons: &pool_reasons,
+    };
+    let (native, opened) = fill(&mut placer, world, &mut *conversation);
+    let mut schedule = match start {
+        None => native,
+        Some(start) => {
+            let on_nodes: Bits = placer.nodes.nodes.iter().flat_map(|node| node.pods.iter().copied()).collect();
+            let plan::Start { mut pools, mut nodes, mut groups, topology, prices, reservations } = start;
+            let mut placer = Placer {
+                pools: &mut pools,
+                nodes: &mut nodes,
+                groups: &mut groups,
+                claims: Vec::new(),
+                topology,
+                prices,
+                fullness: Fullness::default(),
+                reservations,
+                ..placer
+            };
+            let offered = plan::Offered {
+                tables: &tables,
+                pool_rows: &pool_rows,
+                costs: &costs,
+                pods: &pod_columns,
+                resources: &resources,
+                round: &round,
+            };
+            let node_cost = policies.node_cost();
+            match plan::ask(&mut placer, &batch, &opened, offered, &mut *conversation) {
+                Err(verdict) => plan::native_stands(native, verdict, node_cost),
+                Ok((nodes, asked)) => {
+                    // Existing nodes first, as they were filled in native order.
+                    placer.run(plan::runs_of(&batch, |at| on_nodes.contains(at)));
+                    let on_plan = nodes.iter().map(|node| placer.open_planned(node)).sum();
+                    let (planned, _) = fill(&mut placer, world, &mut *conversation);
+                    plan::cheaper(native, planned, (asked, on_plan), node_cost)
+                }
+            }
+        }
+    };
+    schedule.policy_faults.extend(conversation.end());
+    schedule
+}
+
+/// What placing a queue looks at and does not change.
+#[derive(Clone, Copy)]
+struct World<'r, 'a> {
+    batch: &'r Batch<'a>,
+    views: &'r [View<'a>],
+    symbols: &'r Symbols,
+    resources: &'r ResourceNames,
+    tables: &'r Tables,
+    pool_rows: &'r [u32],
+    options: &'r Options,
+    round: &'r Round,
+    snapshot: &'r Snapshot,
+    pool_reasons: &'r [(Arc<str>, PoolReason)],
+}
+
+/// Places what has no place yet, asks the policies about the claims and makes NodeClaims of them. Also returns the pods
+/// of those, as places in the queue.
+fn fill<'a>(
+    placer: &mut Placer<'_, 'a>,
+    world: World<'_, 'a>,
+    conversation: &mut dyn PolicyRound,
+) -> (Schedule, Vec<u32>) {
+    let World { batch, views, symbols, resources, tables, pool_rows, options, round, snapshot, pool_reasons } = world;
     // Pods of buffers wait until no real pod finds another place.
     let place = |placer: &mut Placer<'_, '_>, runs: Vec<Run>| {
         let (real, buffers) = runs.into_iter().partition(|run| run.from < batch.real);
@@ -158,50 +239,43 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         left.extend(placer.run(buffers));
         left
     };
-    let mut left = place(&mut placer, batch.runs());
+    let mut placed: Bits = placer.nodes.nodes.iter().flat_map(|node| node.pods.iter().copied()).collect();
+    placed.or(&placer.claims.iter().flat_map(|claim| claim.pods.iter().copied()).collect());
+    let runs = if placed.is_empty() { batch.runs() } else { plan::runs_of(batch, |at| !placed.contains(at)) };
+    let mut left = place(placer, runs);
     let mut opened: Vec<u32> = Vec::new();
     let mut rejected: Vec<Rejected> = Vec::new();
-    let mut schedule = Schedule { pools: pool_reasons, ..Schedule::default() };
+    let mut schedule = Schedule { pools: pool_reasons.to_vec(), ..Schedule::default() };
     for attempt in 0..=REPLACINGS {
         let mut claims = std::mem::take(&mut placer.claims);
-        placer.reservations.settle(&mut claims, placer.pools, &symbols);
+        placer.reservations.settle(&mut claims, placer.pools, symbols);
         for (at, pool) in placer.pools.iter().enumerate() {
             let Some(view) = views.get(pool.view).filter(|_| !pool.limits.is_unlimited()) else { continue };
             pool.limits.share(&view.columns.capacity, claims.iter_mut().filter(|claim| claim.pool == at));
         }
-        let finisher = Finisher {
-            pools: placer.pools,
-            views: &views,
-            symbols: &symbols,
-            resources: &resources,
-            tables: &tables,
-            pool_rows: &pool_rows,
-            options,
-            round: &round,
-        };
-        let outcomes = finisher.judge(&mut claims, &mut *conversation);
+        let finisher = Finisher { pools: placer.pools, views, symbols, resources, tables, pool_rows, options, round };
+        let outcomes = finisher.judge(&mut claims, conversation);
         let may_retry = attempt < REPLACINGS && outcomes.iter().any(Outcome::leaves_another_way);
         if !may_retry {
             for (claim, outcome) in claims.iter().zip(&outcomes) {
-                if let Some(new) = finisher.claim(claim, outcome, buffers::real(&batch, &claim.pods)) {
+                if let Some(new) = finisher.claim(claim, outcome, buffers::real(batch, &claim.pods)) {
                     opened.extend(&claim.pods);
                     schedule.claims.push(new);
                 }
             }
         }
-        let again = placer.withdraw(claims, &outcomes, (may_retry, &batch), &mut rejected);
+        let again = placer.withdraw(claims, &outcomes, (may_retry, batch), &mut rejected);
         if !may_retry {
             break;
         }
         left.extend(again);
         left.sort_by_key(|run| run.from);
-        left = place(&mut placer, left);
+        left = place(placer, left);
     }
-    schedule.unplaced = unplaced(&placer, &batch, &left, rejected, &resources, snapshot, &schedule.pools);
-    schedule.nominations = nominations(placer.nodes, &batch);
-    buffers::report(&batch, placer.nodes, opened.iter(), &mut schedule);
-    schedule.policy_faults = conversation.end();
-    schedule
+    schedule.unplaced = unplaced(placer, batch, &left, rejected, resources, snapshot, &schedule.pools);
+    schedule.nominations = nominations(placer.nodes, batch);
+    buffers::report(batch, placer.nodes, opened.iter(), &mut schedule);
+    (schedule, opened)
 }
 
 /// Pending pods, and those of nodes that are going away that need another place.

@@ -20,7 +20,7 @@ use crate::taint::{Taint, Toleration, untolerated};
 const ABSENT: ValueId = ValueId::MAX;
 
 /// A node that pods may be placed on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Existing<'a> {
     /// Key in the snapshot.
     pub(crate) name: &'a Arc<str>,
@@ -47,7 +47,7 @@ pub(crate) enum Label<'n> {
 }
 
 /// All of them, in the order in which they are tried: initialised first, then by name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ExistingNodes<'a> {
     pub(crate) nodes: Vec<Existing<'a>>,
     /// Label value per node, for every key that a pod or DaemonSet asks for.

@@ -12,7 +12,7 @@ use crate::requirement::{Operator, Values, key};
 use crate::symbol::{Bits, SymbolSet, Symbols, id_of};
 
 /// Pods with equal needs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) shape: &'a Arc<PodShape>,
     /// Requests by resource, and the same without zeros.
@@ -33,7 +33,7 @@ pub(crate) struct Group<'a> {
 
 /// One relaxation step and what failed in it. Nodes and claims only fill up and narrow within a round, so what failed
 /// once fails for good; only what failed for the counts of the moment is looked at again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Level {
     /// Requirement sets (interned), one per volume alternative.
     pub(crate) alternatives: Vec<u32>,

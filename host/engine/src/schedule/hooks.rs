@@ -19,14 +19,15 @@ pub(crate) fn pod_columns(groups: &[Group<'_>], policies: &dyn PolicySet, tables
     pods
 }
 
-/// Scorers see each pool before any claim exists; what they drop there is dropped for the round.
+/// Scorers see each pool before any claim exists; what they drop there is dropped for the round. Returns what is left of
+/// each pool's offerings with their costs, ascending.
 pub(crate) fn estimate(
     pools: &mut [Pool<'_>],
     rows: &[u32],
     tables: &Tables,
     round: &Round,
     policies: &mut dyn PolicyRound,
-) {
+) -> Vec<Vec<(u32, i64)>> {
     /// Bit 3 of a claim row's state.
     const ESTIMATE: u32 = 1 << 3;
     let mut claims = Claims::default();
@@ -41,16 +42,18 @@ pub(crate) fn estimate(
     let expected = base.len();
     let costs = policies.evaluate(round, &claims, &choices, base);
     if costs.len() != expected {
-        return;
+        return Vec::new();
     }
     let mut costs = costs.into_iter();
+    let mut kept = Vec::with_capacity(pools.len());
     for pool in pools {
-        let own: Vec<i64> = costs.by_ref().take(pool.offerings.len()).collect();
         let offerings: Vec<u32> = pool.offerings.iter().collect();
-        for (offering, _) in offerings.into_iter().zip(own).filter(|(_, cost)| *cost == COST_DROPPED) {
-            pool.offerings.remove(offering);
-        }
+        let (dropped, left): (Vec<_>, Vec<_>) =
+            offerings.into_iter().zip(costs.by_ref()).partition(|(_, cost)| *cost == COST_DROPPED);
+        dropped.into_iter().for_each(|(offering, _)| pool.offerings.remove(offering));
+        kept.push(left);
     }
+    kept
 }
 
 /// Filters see every group with the offerings that its labels allow in some pool.

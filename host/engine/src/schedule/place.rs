@@ -6,6 +6,7 @@
 mod bulk;
 mod choosing;
 mod open;
+mod planned;
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use crate::symbol::{Bits, SymbolSet, Symbols};
 use crate::taint::untolerated;
 
 /// A NodePool that new nodes may come from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pool<'a> {
     pub(crate) source: &'a Arc<NodePool>,
     /// Index of its catalogue's view.

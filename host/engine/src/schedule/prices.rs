@@ -5,7 +5,7 @@ use crate::symbol::{Bits, KeyId, ValueSet};
 use std::collections::BTreeMap;
 
 /// Launchable offerings of one catalogue by list price, and which of them are in a domain.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Prices {
     /// Cheapest first; unknown prices last.
     order: Vec<u32>,

@@ -18,7 +18,7 @@ use crate::symbol::{Bits, SymbolSet, Symbols, ValueSet, id_of};
 const NONE: u32 = u32::MAX;
 
 /// Reservations of a round, shared by every NodePool.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reservations {
     /// Cheapest first.
     names: Vec<Arc<str>>,

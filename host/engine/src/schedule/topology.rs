@@ -56,7 +56,7 @@ struct ClaimState {
 }
 
 /// Everything about domains in one round.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Topology<'a> {
     pub(crate) axes: Vec<KeyAxis>,
     pub(crate) counters: Vec<Counter>,

@@ -40,7 +40,7 @@ impl Placer<'_, '_> {
         0
     }
 
-    fn open(
+    pub(super) fn open(
         &mut self,
         run: Run,
         level_at: usize,

@@ -1,0 +1,118 @@
+//! Opening the nodes that a planner wants: the same checks as for any other claim.
+
+use super::{Placer, surroundings};
+use crate::batch::Run;
+use crate::schedule::claim::{Deciding, Offer};
+use crate::schedule::plan::PlannedNode;
+use crate::schedule::topology::{Around, Verdict};
+use crate::symbol::{Bits, id_of};
+
+impl Placer<'_, '_> {
+    /// Opens a claim for the node and puts its pods there, as far as every constraint holds. Returns how many went
+    /// in.
+    pub(crate) fn open_planned(&mut self, node: &PlannedNode) -> u32 {
+        let Some(pool) = self.pools.get(node.pool) else { return 0 };
+        let view = pool.view;
+        let mut others = pool.offerings.clone();
+        others.and_not(&node.allowed);
+        // While the node is filled its groups may use nothing else.
+        let before: Vec<(u32, Vec<Bits>)> = node
+            .pods
+            .iter()
+            .filter_map(|(group, _)| Some((*group, self.groups.get(*group as usize)?.dropped.clone())))
+            .collect();
+        for (group, _) in &node.pods {
+            if let Some(group) = self.groups.get_mut(*group as usize) {
+                group.drop_offerings(view, &others);
+            }
+        }
+        let mut claim = None;
+        let mut placed = 0;
+        for (group, places) in &node.pods {
+            for run in contiguous(*group, places) {
+                let mut at = run.from;
+                while at < run.to {
+                    let count = self.put_planned(Run { from: at, ..run }, node.pool, &mut claim);
+                    if count == 0 {
+                        break;
+                    }
+                    placed += count;
+                    at += count;
+                }
+            }
+        }
+        for (group, dropped) in before {
+            if let Some(group) = self.groups.get_mut(group as usize) {
+                group.dropped = dropped;
+            }
+        }
+        placed
+    }
+
+    /// Puts pods from the front of the run on the claim, or opens it with one; returns how many.
+    fn put_planned(&mut self, run: Run, pool_at: usize, claim: &mut Option<u32>) -> u32 {
+        let Some(group) = self.groups.get(run.group as usize) else { return 0 };
+        let Some((level, set)) = group.levels.first().and_then(|level| Some((level, *level.alternatives.first()?)))
+        else {
+            return 0;
+        };
+        let verdict = if group.demand.is_free() {
+            None
+        } else {
+            let constraints = group.demand.constraints.get(..level.constraints).unwrap_or_default();
+            let Some(strict) = level.strict.first() else { return 0 };
+            let around = Around { pools: self.pools, views: self.views, symbols: self.symbols, sets: self.sets };
+            let Ok(verdict) = self.topology.verdict(constraints, *strict, around) else { return 0 };
+            Some(verdict)
+        };
+        let Some(at) = *claim else {
+            let verdicts = verdict.map(|verdict| [Some(verdict)]);
+            let Ok(opened) = self.open(run, 0, pool_at, verdicts.as_ref().map(<[Option<Verdict>; 1]>::as_slice)) else {
+                return 0;
+            };
+            if let Some(pool) = self.pools.get_mut(pool_at) {
+                pool.limits.open_node();
+            }
+            self.claims.push(opened);
+            let at = id_of(self.claims.len() - 1);
+            self.went_in(run.group, at, None, 1);
+            *claim = Some(at);
+            return 1;
+        };
+        let Some(group) = self.groups.get(run.group as usize) else { return 0 };
+        let Some(open) = self.claims.get_mut(at as usize) else { return 0 };
+        let Some(asked) = self.sets.sets.get(set as usize) else { return 0 };
+        let Some(around) = surroundings(self.pools, self.views, self.symbols, (pool_at, &self.reservations)) else {
+            return 0;
+        };
+        let before = open.len();
+        let count = match &verdict {
+            None => open.add(around, (group, run.group), (asked, set), run.from, run.len()),
+            Some(verdict) => {
+                if !self.topology.claims(verdict, at as usize + 1, &Bits::default()).contains(at) {
+                    return 0;
+                }
+                let Some(prices) = self.prices.get(around.pool.view) else { return 0 };
+                let deciding = Deciding { around, topology: &self.topology, prices, claim: Some(at) };
+                let offer = open.offer(deciding, (group, run.group), (asked, set), verdict, run.from);
+                u32::from(offer == Offer::Taken)
+            }
+        };
+        if count > 0 {
+            self.went_in(run.group, at, Some(before), count);
+        }
+        count
+    }
+}
+
+/// Places in the queue as runs of neighbours.
+fn contiguous(group: u32, places: &[u32]) -> Vec<Run> {
+    let mut out: Vec<Run> = Vec::new();
+    for at in places {
+        match out.last_mut() {
+            Some(run) if run.to == *at => run.to = at + 1,
+            _ => out.push(Run { group, from: *at, to: at + 1 }),
+        }
+    }
+    out
+}
