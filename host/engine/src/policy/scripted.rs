@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 
 use super::{
-    Choices, Claims, Fleet, Groups, Nodes, Outcomes, Pods, PolicyRound, PolicySet, Round, RoundCatalog, Verdict,
+    Choices, Claims, Fleet, Groups, Nodes, Outcomes, PlanProblem, Pods, PolicyRound, PolicySet, Proposal, Round,
+    RoundCatalog, Verdict,
 };
 
 type FilterPods = Box<dyn Fn(&RoundCatalog, &Pods, &Choices) -> Option<Verdict> + Send + Sync>;
@@ -11,6 +12,8 @@ type FilterClaims = Box<dyn Fn(&RoundCatalog, &Claims, &Choices) -> Option<Verdi
 type Score = Box<dyn Fn(&RoundCatalog, &Claims, &Choices, Vec<i64>) -> Vec<i64> + Send + Sync>;
 type Propose = Box<dyn Fn(&Nodes, &Groups, &Outcomes, u32) -> Groups + Send + Sync>;
 type Decide = Box<dyn Fn(&Nodes, &Groups, &Outcomes) -> Vec<i64> + Send + Sync>;
+
+type Plan = Box<dyn Fn(&Pods, &PlanProblem) -> Option<Proposal> + Send + Sync>;
 
 /// A policy of closures; what is not set does nothing.
 #[derive(Default)]
@@ -20,6 +23,8 @@ pub(crate) struct Scripted {
     pub(crate) score: Option<Score>,
     pub(crate) propose: Option<Propose>,
     pub(crate) decide: Option<Decide>,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) node_cost: i64,
     pub(crate) label_keys: Vec<String>,
     /// Hooks in the order in which they were called, with the number of rows.
     pub(crate) calls: Mutex<Vec<(&'static str, usize)>>,
@@ -33,6 +38,14 @@ struct ScriptedRound<'a> {
 impl PolicySet for Scripted {
     fn begin<'a>(&'a self, catalog: &'a RoundCatalog, _: &'a Fleet) -> Box<dyn PolicyRound + 'a> {
         Box::new(ScriptedRound { set: self, catalog })
+    }
+
+    fn plans(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    fn node_cost(&self) -> i64 {
+        self.node_cost
     }
 
     fn label_keys(&self) -> &[String] {
@@ -63,6 +76,11 @@ impl PolicyRound for ScriptedRound<'_> {
             Some(score) => score(self.catalog, claims, candidates, base),
             None => base,
         }
+    }
+
+    fn plan(&mut self, _: &Round, pods: &Pods, problem: &PlanProblem) -> Option<Proposal> {
+        self.called("plan", pods.count.len());
+        self.set.plan.as_ref().and_then(|plan| plan(pods, problem))
     }
 
     fn propose_consolidation(

@@ -8,6 +8,8 @@
 mod express;
 mod problem;
 mod seed;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -55,7 +55,7 @@ pub(crate) fn pool(name: &str) -> NodePool {
     }
 }
 
-fn pods(count: usize, shape: &PodShape) -> Vec<Pod> {
+pub(crate) fn pods(count: usize, shape: &PodShape) -> Vec<Pod> {
     let shape = Arc::new(shape.clone());
     let pod = |at: usize| Pod {
         key: PodKey { namespace: "default".into(), name: format!("p{at}").into(), uid: format!("u{at}").into() },
@@ -66,11 +66,11 @@ fn pods(count: usize, shape: &PodShape) -> Vec<Pod> {
     (0..count).map(pod).collect()
 }
 
-fn one_cpu() -> PodShape {
+pub(crate) fn one_cpu() -> PodShape {
     PodShape { requests: Resources { cpu_milli: 1000, pods: 1, ..Resources::default() }, ..PodShape::default() }
 }
 
-fn snapshot(pools: Vec<NodePool>, pending: Vec<Pod>) -> Snapshot {
+pub(crate) fn snapshot(pools: Vec<NodePool>, pending: Vec<Pod>) -> Snapshot {
     Snapshot { nodepools: pools.into_iter().map(Arc::new).collect(), pending, ..Snapshot::default() }
 }
 
