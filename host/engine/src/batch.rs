@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::device::PodClaim;
 use crate::pod::{Attachments, HostPort, PodKey, PodShape, PodTerm, Spread, Term};
 use crate::quantity::Resources;
 use crate::schedule::selector_keys;
@@ -144,7 +145,7 @@ struct Needs<'a> {
     volume_alternatives: &'a [Term],
     unsupported: &'a [Arc<str>],
     about_others: AboutOthers<'a>,
-    holds: (&'a [HostPort], &'a Attachments),
+    holds: (&'a [HostPort], &'a Attachments, &'a [PodClaim]),
     labels: Vec<(&'a Arc<str>, &'a Arc<str>)>,
 }
 
@@ -170,7 +171,7 @@ impl<'a> Needs<'a> {
                 &shape.pod_anti_affinity,
                 &shape.preferred_pod_anti_affinity,
             ),
-            holds: (&shape.host_ports, &shape.attachments),
+            holds: (&shape.host_ports, &shape.attachments, &shape.device_claims),
             labels: shape.labels.iter().filter(|(key, _)| label_keys.contains(&***key)).collect(),
         }
     }

@@ -81,6 +81,8 @@ pub struct InstanceType {
     pub allocatable: Resources,
     /// CSI attach limits by driver, where the provider knows them.
     pub volume_limits: BTreeMap<Arc<str>, u32>,
+    /// Devices that its nodes are expected to publish.
+    pub devices: Arc<crate::device::Templates>,
     /// A NodeOverlay changed the price of one of its offerings.
     pub price_overlaid: bool,
     /// A NodeOverlay changed its capacity.

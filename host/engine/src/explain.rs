@@ -112,6 +112,25 @@ pub enum Blocker {
         /// Some of the domains with the number of pods that count, by name.
         counts: Vec<(Arc<str>, u32)>,
     },
+    /// A ResourceClaim of the pod can be allocated nowhere: why.
+    ResourceClaim(Arc<str>),
+    /// There are not enough devices for a request of the pod.
+    Devices {
+        /// `<request>` or `<request>/<sub-request>`.
+        request: Arc<str>,
+        /// Devices that it asks for; `None` = all that match.
+        asked: Option<u32>,
+        /// Devices that are published in the cluster.
+        published: u32,
+        /// Of them, those that its selectors select.
+        matching: u32,
+        /// Of those, free ones.
+        free: u32,
+        /// Instance types of the NodePool.
+        types: u32,
+        /// Of them, those that bring enough devices which are selected.
+        suiting: u32,
+    },
     /// The pool itself cannot be used.
     PoolUnusable(Arc<str>),
 }
@@ -220,6 +239,16 @@ impl fmt::Display for Blocker {
                 write!(f, "only capacity reservations could hold it, and no instance is left in {ids}")
             }
             Self::MinValues(key) => write!(f, "minValues on {key} cannot be met"),
+            Self::ResourceClaim(why) => write!(f, "{why}"),
+            Self::Devices { request, asked, published, matching, free, types, suiting } => {
+                match asked {
+                    Some(1) => write!(f, "request {request} asks for a device")?,
+                    Some(asked) => write!(f, "request {request} asks for {asked} devices")?,
+                    None => write!(f, "request {request} asks for all devices that match")?,
+                }
+                write!(f, ": of {types} instance types {suiting} bring enough that match; ")?;
+                write!(f, "of {published} devices in the cluster {matching} match and {free} of them are free")
+            }
             Self::PoolUnusable(why) => write!(f, "it cannot be used: {why}"),
             Self::Topology { rule, key, domains, by_rule, by_capacity, counts } => {
                 write!(f, "{rule} on {key}: ")?;

@@ -14,6 +14,7 @@
 mod batch;
 pub mod catalog;
 pub mod decision;
+pub mod device;
 pub mod disrupt;
 pub mod explain;
 pub mod launch;

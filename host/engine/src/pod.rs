@@ -58,6 +58,8 @@ pub struct PodShape {
     pub host_ports: Vec<HostPort>,
     /// CSI volumes that it attaches.
     pub attachments: Attachments,
+    /// Devices that it claims (`resource.k8s.io`).
+    pub device_claims: Vec<crate::device::PodClaim>,
     /// Constraints that are present and that this version does not act on. A pod with any stays pending with them as
     /// the reason: nothing is silently ignored.
     pub unsupported: Vec<Arc<str>>,

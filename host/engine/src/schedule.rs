@@ -22,6 +22,7 @@ use crate::taint::Effect;
 mod amounts;
 mod buffers;
 mod claim;
+mod dra;
 mod existing;
 mod finish;
 mod fullness;
@@ -51,6 +52,7 @@ pub(crate) use round::{begin_tables, offering_of, round_of};
 pub(crate) use topology::selector_keys;
 
 use amounts::ResourceNames;
+use dra::Devices;
 use existing::{ExistingNodes, InFlight};
 use finish::{Finisher, Outcome};
 use fullness::Fullness;
@@ -64,6 +66,9 @@ use prices::Prices;
 use reservations::Reservations;
 use topology::{Demand, Running, Terms, Topology};
 use unplaced::{Rejected, unplaced};
+
+/// Annotation with the drivers that a new node is waited for.
+const REQUESTED_DRA_DRIVERS: &str = "karpenter.sh/requested-dra-drivers";
 
 /// How often claims that filters left nothing are placed anew before their pods are reported.
 const REPLACINGS: usize = 2;
@@ -104,7 +109,12 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
             Group::new((shape, *count, demand), preferences, &resources, &mut sets, &mut symbols)
         })
         .collect();
+    let mut devices = Devices::new(snapshot, &batch.groups, &mut symbols);
+    for group in groups.iter_mut().filter(|group| !group.shape.device_claims.is_empty() && group.refused.is_none()) {
+        group.refused = devices.refusal(snapshot, group.shape);
+    }
     let mut asked_keys = sets.keys();
+    asked_keys.or(&devices.keys());
     asked_keys.or(&terms.keys(&mut symbols));
     for daemon in &snapshot.daemons {
         for term in 0..daemon.required_affinity.len().max(1) {
@@ -118,6 +128,8 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
     if !batch.groups.iter().all(|shape| holds_nothing(shape)) {
         nodes.count_holdings((&by_name, &views, &mut in_flight), &mut symbols);
     }
+
+    devices.look_around(snapshot, &nodes, (&by_name, &views, &mut in_flight), &mut symbols);
 
     let at_limit = if terms.is_empty() {
         Vec::new()
@@ -152,6 +164,7 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         prices,
         fullness: Fullness::default(),
         reservations: Reservations::new(&views),
+        devices,
     };
     admit_pods(&mut placer, &pod_columns, &tables, &round, &mut *conversation);
     let start = policies.plans().then(|| plan::Start::of(&placer));
@@ -172,7 +185,7 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         None => native,
         Some(start) => {
             let on_nodes: Bits = placer.nodes.nodes.iter().flat_map(|node| node.pods.iter().copied()).collect();
-            let plan::Start { mut pools, mut nodes, mut groups, topology, prices, reservations } = start;
+            let plan::Start { mut pools, mut nodes, mut groups, topology, prices, reservations, devices } = start;
             let mut placer = Placer {
                 pools: &mut pools,
                 nodes: &mut nodes,
@@ -182,6 +195,7 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
                 prices,
                 fullness: Fullness::default(),
                 reservations,
+                devices,
                 ..placer
             };
             let offered = plan::Offered {
@@ -258,8 +272,10 @@ fn fill<'a>(
         let may_retry = attempt < REPLACINGS && outcomes.iter().any(Outcome::leaves_another_way);
         if !may_retry {
             for (claim, outcome) in claims.iter().zip(&outcomes) {
-                if let Some(new) = finisher.claim(claim, outcome, buffers::real(batch, &claim.pods)) {
+                if let Some(mut new) = finisher.claim(claim, outcome, buffers::real(batch, &claim.pods)) {
                     opened.extend(&claim.pods);
+                    let drivers = placer.devices.drivers(claim.load.devices);
+                    new.annotations.extend(drivers.map(|drivers| (Arc::from(REQUESTED_DRA_DRIVERS), drivers)));
                     schedule.claims.push(new);
                 }
             }

@@ -25,6 +25,8 @@ pub struct Snapshot {
     pub daemons: Vec<Arc<PodShape>>,
     /// Labels of every namespace, for namespace selectors.
     pub namespaces: BTreeMap<Arc<str>, Arc<Labels>>,
+    /// Devices of dynamic resource allocation.
+    pub devices: Arc<crate::device::Cluster>,
 }
 
 /// How a round is to be run.

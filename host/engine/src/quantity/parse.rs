@@ -14,7 +14,8 @@ pub struct QuantityError {
 }
 
 /// A parsed Kubernetes quantity, exact to a billionth of a unit; finer digits round away from zero, as in Kubernetes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Quantity {
     nano: i128,
 }
@@ -45,9 +46,51 @@ impl Quantity {
         ceil_to_i64(self.nano, UNIT)
     }
 
+    /// Sum, stopping at the largest value.
+    #[must_use]
+    pub fn saturating_add(self, other: Self) -> Self {
+        Self { nano: self.nano.saturating_add(other.nano) }
+    }
+
+    /// Difference; may be negative.
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self { nano: self.nano.saturating_sub(other.nano) }
+    }
+
+    /// Rounded up to the next of `from`, `from + step`, `from + 2 * step`, …; `None` if the step is not positive.
+    #[must_use]
+    pub fn round_up(self, from: Self, step: Self) -> Option<Self> {
+        let above = self.nano.saturating_sub(from.nano);
+        if step.nano <= 0 {
+            return None;
+        }
+        let steps = above.div_euclid(step.nano) + i128::from(above.rem_euclid(step.nano) != 0);
+        Some(Self { nano: from.nano.saturating_add(steps.saturating_mul(step.nano)) })
+    }
+
+    /// In whole units, if it is that many and an i64 holds them.
+    pub fn as_integer(self) -> Option<i64> {
+        if self.nano % UNIT == 0 { i64::try_from(self.nano / UNIT).ok() } else { None }
+    }
+
     /// In millionths, rounded up: prices in micro-USD.
     pub fn micro(self) -> i64 {
         ceil_to_i64(self.nano, UNIT / 1_000_000)
+    }
+}
+
+impl From<Quantity> for String {
+    fn from(quantity: Quantity) -> Self {
+        quantity.to_string()
+    }
+}
+
+impl TryFrom<String> for Quantity {
+    type Error = QuantityError;
+
+    fn try_from(text: String) -> Result<Self, QuantityError> {
+        text.parse()
     }
 }
 

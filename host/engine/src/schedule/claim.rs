@@ -124,6 +124,17 @@ impl OpenClaim {
         count
     }
 
+    /// Adds one pod, as [`Self::add`] does.
+    pub(crate) fn add_one(
+        &mut self,
+        around: Surroundings<'_, '_>,
+        group: (&Group<'_>, u32),
+        asked: (&SymbolSet, u32),
+        at: u32,
+    ) -> Offer {
+        if self.add(around, group, asked, at, 1) > 0 { Offer::Taken } else { Offer::Never }
+    }
+
     /// It is known without looking closer that no pod of the group goes in with these requirements.
     pub(crate) fn surely_refuses(&self, group: &Group<'_>, set: u32) -> bool {
         self.refused.contains(set)

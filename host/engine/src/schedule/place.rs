@@ -11,6 +11,7 @@ mod planned;
 use std::sync::Arc;
 
 use super::claim::{Narrowed, OpenClaim, Surroundings, least, slots_among};
+use super::dra::Devices;
 use super::existing::ExistingNodes;
 use super::finish::Outcome;
 use super::fullness::Fullness;
@@ -45,6 +46,7 @@ pub(crate) struct Placer<'r, 'a> {
     /// The claims by number of pods.
     pub(crate) fullness: Fullness,
     pub(crate) reservations: Reservations,
+    pub(crate) devices: Devices<'a>,
 }
 
 /// A NodePool's template narrowed by a requirement set.
@@ -128,6 +130,7 @@ impl<'a> Placer<'_, 'a> {
             let view = pool.view;
             pool.limits.refund(&mut claim.load.charge);
             self.reservations.release(claim.load.ticket);
+            self.devices.withdraw(claim.load.devices);
             if !(retry && outcome.leaves_another_way()) {
                 rejected.push((claim.pods, Arc::clone(&pool.source.name), blocker.clone()));
                 continue;
@@ -181,6 +184,9 @@ impl<'a> Placer<'_, 'a> {
     /// A claim's requirements, types or pods changed.
     fn narrowed(&mut self, claim: u32) {
         self.charge(claim);
+        if let Some((open, pool)) = self.claims.get(claim as usize).and_then(|c| Some((c, self.pools.get(c.pool)?))) {
+            self.devices.keep(open.load.devices, pool.view, &open.types);
+        }
         if self.topology.is_empty() {
             return;
         }

@@ -78,6 +78,7 @@ pub(crate) struct Start<'a> {
     pub(crate) topology: Topology<'a>,
     pub(crate) prices: Vec<super::prices::Prices>,
     pub(crate) reservations: super::reservations::Reservations,
+    pub(crate) devices: super::dra::Devices<'a>,
 }
 
 impl<'a> Start<'a> {
@@ -89,6 +90,7 @@ impl<'a> Start<'a> {
             topology: placer.topology.clone(),
             prices: placer.prices.clone(),
             reservations: placer.reservations.clone(),
+            devices: placer.devices.clone(),
         }
     }
 }

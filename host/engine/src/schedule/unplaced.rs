@@ -47,7 +47,8 @@ fn group_reason(
     snapshot: &Snapshot,
     pools: &[(Arc<str>, PoolReason)],
 ) -> PodReason {
-    let Some(group) = placer.groups.get(group as usize) else {
+    let id = group;
+    let Some(group) = placer.groups.get(id as usize) else {
         return PodReason { per_pool: Vec::new(), general: Some(Blocker::NoNodePool) };
     };
     if let Some(refused) = &group.refused {
@@ -57,7 +58,10 @@ fn group_reason(
     for pool in placer.pools.iter() {
         let Some(view) = placer.views.get(pool.view) else { continue };
         let around = Surroundings { pool, view, symbols: placer.symbols, reservations: Some(&placer.reservations) };
-        let topology = || placer.explain(group, around);
+        let topology = || {
+            let devices = placer.devices.explain(id, pool.view, &pool.types);
+            devices.or_else(|| placer.explain(group, around))
+        };
         let blocker = reason::why(around, group, &placer.sets.sets, |at| resources.name(at).cloned(), topology);
         per_pool.push((Arc::clone(&pool.source.name), blocker));
     }

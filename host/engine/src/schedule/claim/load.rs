@@ -20,6 +20,8 @@ pub(crate) struct Load {
     pub(crate) reserved: bool,
     /// Its slot of a reservation.
     pub(crate) ticket: Option<u32>,
+    /// Its number among those whose pods have devices.
+    pub(crate) devices: Option<u32>,
 }
 
 impl Load {

@@ -2,6 +2,7 @@
 
 use super::{Placer, surroundings};
 use crate::batch::Run;
+use crate::schedule::claim::{Offer, OpenClaim};
 use crate::schedule::topology::Site;
 use crate::symbol::id_of;
 use crate::taint::untolerated;
@@ -24,12 +25,14 @@ impl Placer<'_, '_> {
         let Some(level) = group.levels.get_mut(level) else { return 0 };
         while level.node < self.nodes.nodes.len() {
             let at = level.node;
-            let fitting = self.nodes.fitting(at, (&group.asked, group.shape), run.len());
+            let most = if self.devices.wants(run.group) { 1 } else { run.len() };
+            let fitting = self.nodes.fitting(at, (&group.asked, group.shape), most);
             let suits = fitting > 0
                 && self.nodes.tolerated(at, &group.shape.tolerations, level.ignore_preferred_taints)
                 && level.alternatives.iter().any(|set| {
                     self.sets.sets.get(*set as usize).is_some_and(|set| self.nodes.meets(at, set, self.symbols))
-                });
+                })
+                && self.devices.on_node(run.group, self.nodes, at, self.symbols);
             if suits {
                 self.nodes.place(at, group, run.from, fitting);
                 self.record(run.group, Site::Node(id_of(at)), fitting);
@@ -68,12 +71,19 @@ impl Placer<'_, '_> {
                 Some((next, next_at)) => next.saturating_sub(seen) + u32::from(at < next_at),
                 None => run.len(),
             };
-            let most = most.clamp(1, run.len());
+            let wants_devices = self.devices.wants(run.group);
+            let most = if wants_devices { 1 } else { most.clamp(1, run.len()) };
             placed = level
                 .alternatives
                 .iter()
                 .filter_map(|set| Some((self.sets.sets.get(*set as usize)?, *set)))
-                .map(|asked| claim.add(around, (group, run.group), asked, run.from, most))
+                .map(|asked| {
+                    if !wants_devices {
+                        return claim.add(around, (group, run.group), asked, run.from, most);
+                    }
+                    let add = |claim: &mut OpenClaim| claim.add_one(around, (group, run.group), asked, run.from);
+                    u32::from(self.devices.offer(claim, around, (run.group, asked.0), add) == Offer::Taken)
+                })
                 .find(|count| *count > 0)
                 .unwrap_or(0);
             if placed > 0 {

@@ -2,7 +2,7 @@
 
 use super::{Placer, surroundings};
 use crate::batch::Run;
-use crate::schedule::claim::{Deciding, Offer};
+use crate::schedule::claim::{Deciding, Offer, OpenClaim};
 use crate::schedule::topology::{Around, Axis, Constraint, Site, Verdict};
 use crate::symbol::{Bits, id_of};
 use crate::taint::untolerated;
@@ -104,7 +104,9 @@ impl Placer<'_, '_> {
                 continue;
             }
             let mut suiting = level.alternatives.iter().zip(&by_alternative);
-            if suiting.any(|(set, nodes)| nodes.contains(node) && meets(set)) {
+            if suiting.any(|(set, nodes)| nodes.contains(node) && meets(set))
+                && self.devices.on_node(run.group, self.nodes, at, self.symbols)
+            {
                 self.nodes.place(at, group, run.from, 1);
                 self.record(run.group, Site::Node(node), 1);
                 return true;
@@ -152,7 +154,14 @@ impl Placer<'_, '_> {
                     never = false;
                     continue;
                 }
-                match claim.offer(deciding, (group, run.group), (asked, *set), verdict, run.from) {
+                let go =
+                    |claim: &mut OpenClaim| claim.offer(deciding, (group, run.group), (asked, *set), verdict, run.from);
+                let answer = if self.devices.wants(run.group) {
+                    self.devices.offer(claim, around, (run.group, asked), go)
+                } else {
+                    go(claim)
+                };
+                match answer {
                     Offer::Taken => {
                         host = Some((at, pods));
                         break;

@@ -1,6 +1,6 @@
 //! Opening claims.
 
-use super::{Fresh, Placer};
+use super::{Fresh, Placer, surroundings};
 use crate::batch::Run;
 use crate::schedule::claim::{Deciding, Load, Narrowed, Offer, OpenClaim, first_unmet, fit, narrow};
 use crate::schedule::topology::Verdict;
@@ -105,14 +105,15 @@ impl Placer<'_, '_> {
 
     /// Opens a claim that uses reservations, or one that does not.
     fn open_way(
-        &self,
+        &mut self,
         run: Run,
         pool_at: usize,
         set: u32,
         verdict: Option<&Verdict>,
         (narrowed, reserved): (Narrowed, bool),
     ) -> Result<OpenClaim, Offer> {
-        let around = self.surroundings(pool_at).ok_or(Offer::Never)?;
+        let around = surroundings(self.pools, self.views, self.symbols, (pool_at, &self.reservations));
+        let around = around.ok_or(Offer::Never)?;
         let group = self.groups.get(run.group as usize).ok_or(Offer::Never)?;
         let load = Load::new(group.requests.len(), reserved);
         let mut claim = OpenClaim::new(pool_at, narrowed, load, set, run.group);
@@ -127,16 +128,23 @@ impl Placer<'_, '_> {
             }
         }
         let asked = self.sets.sets.get(set as usize).ok_or(Offer::Never)?;
-        let Some(verdict) = verdict else {
-            let placed = claim.add(around, (group, run.group), (asked, set), run.from, 1);
-            return if placed > 0 { Ok(claim) } else { Err(Offer::Never) };
+        let deciding = match verdict {
+            None => None,
+            Some(verdict) => {
+                let prices = self.prices.get(around.pool.view).ok_or(Offer::Never)?;
+                Some((Deciding { around, topology: &self.topology, prices, claim: None }, verdict))
+            }
         };
-        let prices = self.prices.get(around.pool.view).ok_or(Offer::Never)?;
-        let deciding = Deciding { around, topology: &self.topology, prices, claim: None };
-        match claim.offer(deciding, (group, run.group), (asked, set), verdict, run.from) {
-            Offer::Taken => Ok(claim),
-            failure => Err(failure),
-        }
+        let go = |claim: &mut OpenClaim| match deciding {
+            None => claim.add_one(around, (group, run.group), (asked, set), run.from),
+            Some((deciding, verdict)) => claim.offer(deciding, (group, run.group), (asked, set), verdict, run.from),
+        };
+        let answer = if self.devices.wants(run.group) {
+            self.devices.offer(&mut claim, around, (run.group, asked), go)
+        } else {
+            go(&mut claim)
+        };
+        if answer == Offer::Taken { Ok(claim) } else { Err(answer) }
     }
 
     /// The pool's template under a requirement set, worked out once.

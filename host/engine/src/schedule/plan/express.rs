@@ -24,7 +24,7 @@ pub(super) fn express(placer: &mut Placer<'_, '_>, at: u32) -> Option<Expressed>
     let group = placer.groups.get(at as usize)?;
     let ([level], None) = (&*group.levels, &group.refused) else { return None };
     let [set] = &*level.alternatives else { return None };
-    if !holds_nothing(group.shape) {
+    if !holds_nothing(group.shape) || !group.shape.device_claims.is_empty() {
         return None;
     }
     let set = *set;
