@@ -157,6 +157,7 @@ pub(crate) fn snapshot(pods: usize) -> Snapshot {
         pending: pending.collect(),
         daemons: daemons.to_vec(),
         namespaces: BTreeMap::new(),
+        ..Snapshot::default()
     }
 }
 

@@ -188,6 +188,7 @@ impl ClusterState {
             pending: self.pending(now_unix_ms),
             daemons: self.daemons.shapes(&mut self.shapes),
             namespaces: self.namespaces.iter().map(|(name, n)| (Arc::clone(name), Arc::clone(&n.labels))).collect(),
+            devices: Arc::default(),
         }
     }
 

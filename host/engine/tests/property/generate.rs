@@ -303,6 +303,7 @@ pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
                 pending,
                 daemons: daemon.into_iter().collect(),
                 namespaces: BTreeMap::new(),
+                ..Snapshot::default()
             }
         },
     )

@@ -287,6 +287,7 @@ impl World {
                 .iter()
                 .map(|(name, map)| (name.as_str().into(), Arc::new(labels(map))))
                 .collect(),
+            ..Snapshot::default()
         }
     }
 }
