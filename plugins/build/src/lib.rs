@@ -14,8 +14,9 @@ use sha2::Digest as _;
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Settings of the release profile for plugins: fast loops over columns, one unit, no unwinding.
-const PROFILE: [&str; 7] = [
+const PROFILE: [&str; 8] = [
     "profile.release.opt-level=3",
+    "profile.release.package.'*'.opt-level=3",
     "profile.release.lto='fat'",
     "profile.release.codegen-units=1",
     "profile.release.panic='abort'",

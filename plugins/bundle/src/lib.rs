@@ -16,7 +16,8 @@ mod tests {
     fn every_builtin_is_a_small_component() {
         for (name, bytes, digest) in BUILTINS {
             assert_eq!(bytes.get(..8), Some(&b"\0asm\x0d\0\x01\0"[..]), "{name} is not a component");
-            assert!(bytes.len() < 100 * 1024, "{name} has grown to {} bytes", bytes.len());
+            // A ConfigMap holds 1 MiB: five of them, were they somebody's own.
+            assert!(bytes.len() < 200 * 1024, "{name} has grown to {} bytes", bytes.len());
             assert_eq!(digest.len(), 64);
         }
         assert!(builtin("price").is_some() && builtin("absent").is_none());
