@@ -59,7 +59,7 @@ use fullness::Fullness;
 use group::{Group, RequirementSets};
 use holdings::holds_nothing;
 use hooks::{admit_pods, estimate, pod_columns};
-use place::Placer;
+use place::{MinValues, Placer};
 use pool::daemon_requirements;
 use prepare::{pools, pools_at_limit, unusable};
 use prices::Prices;
@@ -157,7 +157,7 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
         sets: &sets,
         nodes: &mut nodes,
         groups: &mut groups,
-        best_effort_min_values: options.min_values_best_effort,
+        min_values: if options.min_values_best_effort { MinValues::BestEffort } else { MinValues::Strict },
         claims: Vec::new(),
         fresh,
         topology,
@@ -248,10 +248,14 @@ fn fill<'a>(
     let World { batch, views, symbols, resources, tables, pool_rows, options, round, snapshot, pool_reasons } = world;
     // Pods of buffers wait until no real pod finds another place.
     let place = |placer: &mut Placer<'_, '_>, runs: Vec<Run>| {
-        let (real, buffers) = runs.into_iter().partition(|run| run.from < batch.real);
-        let mut left = placer.run(real);
-        left.extend(placer.run(buffers));
-        left
+        let once = |placer: &mut Placer<'_, '_>, runs: Vec<Run>| {
+            let (real, buffers) = runs.into_iter().partition(|run| run.from < batch.real);
+            let mut left = placer.run(real);
+            left.extend(placer.run(buffers));
+            left
+        };
+        let left = once(placer, runs);
+        if !left.is_empty() && placer.give_up_min_values() { once(placer, left) } else { left }
     };
     let mut placed: Bits = placer.nodes.nodes.iter().flat_map(|node| node.pods.iter().copied()).collect();
     placed.or(&placer.claims.iter().flat_map(|claim| claim.pods.iter().copied()).collect());
@@ -262,11 +266,12 @@ fn fill<'a>(
     let mut schedule = Schedule { pools: pool_reasons.to_vec(), ..Schedule::default() };
     for attempt in 0..=REPLACINGS {
         let mut claims = std::mem::take(&mut placer.claims);
-        placer.reservations.settle(&mut claims, placer.pools, symbols);
         for (at, pool) in placer.pools.iter().enumerate() {
             let Some(view) = views.get(pool.view).filter(|_| !pool.limits.is_unlimited()) else { continue };
             pool.limits.share(&view.columns.capacity, claims.iter_mut().filter(|claim| claim.pool == at));
         }
+        placer.reservations.settle(&mut claims, placer.pools, views, symbols);
+        placer.wish_for_min_values(&mut claims);
         let finisher = Finisher { pools: placer.pools, views, symbols, resources, tables, pool_rows, options, round };
         let outcomes = finisher.judge(&mut claims, conversation);
         let may_retry = attempt < REPLACINGS && outcomes.iter().any(Outcome::leaves_another_way);

@@ -24,7 +24,7 @@ use super::unplaced::Rejected;
 use crate::batch::{Batch, Run};
 use crate::catalog::View;
 use crate::explain::Blocker;
-use crate::symbol::{SymbolSet, Symbols, id_of};
+use crate::symbol::{SymbolSet, Symbols, ValueSet, id_of};
 use crate::taint::untolerated;
 
 /// The state of one round's placing.
@@ -36,7 +36,7 @@ pub(crate) struct Placer<'r, 'a> {
     pub(crate) sets: &'r RequirementSets,
     pub(crate) nodes: &'r mut ExistingNodes<'a>,
     pub(crate) groups: &'r mut [Group<'a>],
-    pub(crate) best_effort_min_values: bool,
+    pub(crate) min_values: MinValues,
     pub(crate) claims: Vec<OpenClaim>,
     /// What a fresh claim of a pool looks like under a requirement set; by pool, then set.
     pub(crate) fresh: Vec<Vec<Option<Fresh>>>,
@@ -47,6 +47,17 @@ pub(crate) struct Placer<'r, 'a> {
     pub(crate) fullness: Fullness,
     pub(crate) reservations: Reservations,
     pub(crate) devices: Devices<'a>,
+}
+
+/// What minValues mean for what is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MinValues {
+    /// A new claim that does not meet them is not opened.
+    Strict,
+    /// A new claim starts with as many values as its first pod leaves, and keeps those.
+    BestEffort,
+    /// They keep no pod from being placed.
+    GivenUp,
 }
 
 /// A NodePool's template narrowed by a requirement set.
@@ -154,6 +165,40 @@ impl<'a> Placer<'_, 'a> {
             self.count_anew(batch);
         }
         back
+    }
+
+    /// Lets minValues, where they are but a wish, no longer keep a pod pending. Returns whether that may place further ones.
+    pub(crate) fn give_up_min_values(&mut self) -> bool {
+        let wished = self.pools.iter().any(|pool| pool.template.has_min_values());
+        if self.min_values != MinValues::BestEffort || !wished {
+            return false;
+        }
+        self.min_values = MinValues::GivenUp;
+        for at in 0..self.claims.len() {
+            if let Some(claim) = self.claims.get_mut(at).filter(|claim| claim.requirements.has_min_values()) {
+                claim.requirements = claim.requirements.without_min_values();
+                self.charge(id_of(at));
+            }
+        }
+        for level in self.groups.iter_mut().flat_map(|group| &mut group.levels) {
+            level.forget_claims();
+        }
+        true
+    }
+
+    /// Wishes again for the minValues of the NodePools; what the claims do not have is lowered when they are finished.
+    pub(crate) fn wish_for_min_values(&mut self, claims: &mut [OpenClaim]) {
+        if self.min_values != MinValues::GivenUp {
+            return;
+        }
+        self.min_values = MinValues::BestEffort;
+        for claim in claims {
+            let Some(pool) = self.pools.get(claim.pool) else { continue };
+            for (key, wished) in pool.template.iter().filter(|(_, values)| values.min_values.is_some()) {
+                let own = claim.requirements.get(key).cloned().unwrap_or_default();
+                claim.requirements.set(key, ValueSet { min_values: wished.min_values, ..own });
+            }
+        }
     }
 
     /// Orders and counts the claims that are left, and the pods on nodes, from the beginning.

@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::claim::{Narrowed, OpenClaim};
+use super::claim::{Narrowed, OpenClaim, Surroundings, slots_among};
+use super::pool::Pool;
 use crate::catalog::{CapacityType, View};
 use crate::requirement::key;
 use crate::symbol::{Bits, SymbolSet, Symbols, ValueSet, id_of};
@@ -221,12 +222,23 @@ impl Reservations {
         None
     }
 
-    /// Narrows every claim that uses reservations to those that it may launch from, in the order of the claims.
-    pub(crate) fn settle(&self, claims: &mut [OpenClaim], pools: &[super::pool::Pool<'_>], symbols: &Symbols) {
+    /// Narrows every claim that uses reservations to those that it may launch from, in the order of the claims. One whose
+    /// share of a limit leaves it no slot is left without offerings.
+    pub(crate) fn settle(
+        &mut self,
+        claims: &mut [OpenClaim],
+        pools: &[Pool<'_>],
+        views: &[View<'_>],
+        symbols: &Symbols,
+    ) {
+        self.renew(claims, pools, views, symbols);
         let mut spare = self.free.clone();
         for claim in claims.iter_mut().filter(|claim| claim.load.reserved) {
             let ticket = claim.load.ticket.and_then(|at| self.tickets.get(at as usize)).and_then(Option::as_ref);
-            let Some(ticket) = ticket else { continue };
+            let Some(ticket) = ticket else {
+                claim.offerings = Bits::default();
+                continue;
+            };
             let mut listed: BTreeSet<u32> = BTreeSet::from([ticket.held]);
             for id in ticket.among.iter().filter(|id| *id != ticket.held) {
                 if let Some(spare) = spare.get_mut(id as usize).filter(|spare| **spare > 0) {
@@ -242,6 +254,29 @@ impl Reservations {
             if bits.len() == listed.len() {
                 claim.requirements.add(key, &ValueSet { bits, present: true, ..ValueSet::default() }, symbols);
             }
+        }
+    }
+
+    /// Fits what the claims hold to the types that they have now: their share of a limit may have taken away those of a
+    /// reservation.
+    fn renew(&mut self, claims: &mut [OpenClaim], pools: &[Pool<'_>], views: &[View<'_>], symbols: &Symbols) {
+        let mut homeless = Vec::new();
+        for claim in claims.iter_mut().filter(|claim| claim.load.reserved) {
+            let Some(pool) = pools.get(claim.pool) else { continue };
+            let Some(view) = views.get(pool.view) else { continue };
+            let around = Surroundings { pool, view, symbols, reservations: Some(self) };
+            let among = slots_among(around, (&claim.requirements, &claim.offerings), &claim.types);
+            let ticket = claim.load.ticket.and_then(|at| self.tickets.get_mut(at as usize)).and_then(Option::as_mut);
+            match ticket.filter(|ticket| among.contains(ticket.held)) {
+                Some(ticket) => ticket.among = among,
+                None => {
+                    self.release(claim.load.ticket);
+                    homeless.push((&mut claim.load.ticket, among));
+                }
+            }
+        }
+        for (ticket, among) in homeless {
+            self.hold(ticket, among);
         }
     }
 
@@ -298,7 +333,7 @@ pub(crate) fn full_reservations(view: &View<'_>, requirements: &SymbolSet) -> Op
 mod tests {
     use super::*;
     use crate::catalog::{Catalog, InstanceType, Offering};
-    use crate::nodepool::NodePool;
+    use crate::nodepool::{Limits, NodePool};
     use crate::pod::{Pod, PodKey, PodShape};
     use crate::policy::NoPolicy;
     use crate::quantity::{MicroUsd, Resources};
@@ -390,6 +425,36 @@ mod tests {
                 assert!(held <= slots[slot], "{round}: {held} claims list {id} of {}", slots[slot]);
                 // The largest type holds every pod: no claim goes elsewhere while it has a slot.
                 assert!(slot != 2 || others == 0 || held == slots[slot], "{round}: {id} is left unused");
+            }
+        }
+    }
+
+    #[test]
+    fn a_claim_lists_reservations_of_the_types_that_its_share_of_a_limit_leaves() {
+        for (cpus, count) in (1..40).flat_map(|cpus| (1..6).map(move |count| (cpus, count))) {
+            let limits = Limits { resources: [("cpu".into(), cpus * 1000)].into(), nodes: None };
+            let pool = NodePool { name: "p".into(), catalog: catalog([2, 2, 2, 1, 1]), limits, ..NodePool::default() };
+            let pending = pods(&vec![1500; count]);
+            let snapshot = Snapshot { nodepools: vec![Arc::new(pool)], pending, ..Snapshot::default() };
+            let plan = schedule(&snapshot, &Options::default(), &NoPolicy);
+            let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
+            assert!(placed >= count.min(usize::from(cpus >= 2)), "{cpus} CPUs, {count} pods: {placed}");
+            for claim in &plan.claims {
+                let values = |name: &str| -> Vec<Arc<str>> {
+                    let own = claim.requirements.iter().filter(|one| &*one.key == name);
+                    own.flat_map(|one| one.values.clone()).collect()
+                };
+                for id in values(key::RESERVATION_ID) {
+                    let of = if id.ends_with('0') {
+                        "t2"
+                    } else if id.ends_with('1') {
+                        "t4"
+                    } else {
+                        "t8"
+                    };
+                    let types = values(key::INSTANCE_TYPE);
+                    assert!(types.contains(&of.into()), "{cpus} CPUs, {count} pods: {id} is not of {types:?}");
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::{CapacityType, Catalog, InstanceType, Offering};
-use crate::nodepool::NodePool;
+use crate::nodepool::{Limits, NodePool};
 use crate::pod::{Pod, PodKey, PodShape};
 use crate::policy::scripted::{Scripted, dropping, type_name, zone};
 use crate::policy::{COST_DROPPED, COST_UNKNOWN, NoPolicy};
@@ -274,4 +274,33 @@ fn nothing_pending_asks_nobody() {
     let result = schedule(&snapshot(vec![pool("one")], Vec::new()), &Options::default(), &policy);
     assert_eq!(result, Schedule::default());
     assert!(policy.calls.lock().unwrap().is_empty());
+}
+
+/// A NodePool that wishes for three instance types.
+fn choosy(limits: Limits) -> NodePool {
+    let wish = Requirement { min_values: Some(3), ..Requirement::new(key::INSTANCE_TYPE, Operator::Exists, [""; 0]) };
+    NodePool { requirements: vec![wish], limits, ..pool("one") }
+}
+
+#[test]
+fn best_effort_min_values_keep_no_pod_pending() {
+    let options = Options { min_values_best_effort: true, ..Options::default() };
+    let one_node = Limits { nodes: Some(1), ..Limits::default() };
+    let four_cpus = Limits { resources: [("cpu".into(), 4000)].into(), nodes: None };
+    for limits in [one_node, four_cpus] {
+        let snapshot = snapshot(vec![choosy(limits)], pods(3, &one_cpu()));
+        let plan = schedule(&snapshot, &options, &NoPolicy);
+        assert!(plan.unplaced.is_empty(), "{:?}", plan.unplaced);
+        let [claim] = &plan.claims[..] else { panic!("{:?}", plan.claims) };
+        let list = claim.requirements.iter().find(|one| &*one.key == key::INSTANCE_TYPE).unwrap();
+        assert_eq!(list.min_values, Some(u32::try_from(list.values.len()).unwrap()));
+        assert_eq!(
+            claim.annotations.get("karpenter.sh/nodeclaim-min-values-relaxed").map(|text| &**text),
+            Some("true")
+        );
+        assert!(!schedule(&snapshot, &Options::default(), &NoPolicy).unplaced.is_empty());
+    }
+    // While there is another way the wish is kept.
+    let plan = schedule(&snapshot(vec![choosy(Limits::default())], pods(3, &one_cpu())), &options, &NoPolicy);
+    assert_eq!(plan.claims.len(), 2);
 }

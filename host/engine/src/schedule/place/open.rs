@@ -1,6 +1,6 @@
 //! Opening claims.
 
-use super::{Fresh, Placer, surroundings};
+use super::{Fresh, MinValues, Placer, surroundings};
 use crate::batch::Run;
 use crate::schedule::claim::{Deciding, Load, Narrowed, Offer, OpenClaim, first_unmet, fit, narrow};
 use crate::schedule::topology::Verdict;
@@ -117,7 +117,10 @@ impl Placer<'_, '_> {
         let group = self.groups.get(run.group as usize).ok_or(Offer::Never)?;
         let load = Load::new(group.requests.len(), reserved);
         let mut claim = OpenClaim::new(pool_at, narrowed, load, set, run.group);
-        if self.best_effort_min_values && claim.requirements.has_min_values() {
+        if self.min_values == MinValues::GivenUp {
+            claim.requirements = claim.requirements.without_min_values();
+        }
+        if self.min_values == MinValues::BestEffort && claim.requirements.has_min_values() {
             let without = claim.requirements.without_min_values();
             let (_, types) = fit(around, (&without, &claim.offerings), &claim.load, group, &claim.types, 1);
             while let Some((key, have)) = first_unmet(around, &claim.requirements, &types) {
