@@ -33,8 +33,9 @@ pub enum Where {
 
 /// Looks for a place for a pod, `<namespace>/<name>`, that the answer does not place: each node, each claim, and a new
 /// claim of each NodePool, narrowed to the pod's requirements and, where topology asks for it, to each single domain. A
-/// place is one if nothing is wrong with the answer that was not wrong before. `None` = there is none, or it cannot be
-/// judged (no such pod; it asks for ResourceClaims).
+/// place is one if nothing is wrong with the answer that was not wrong before. A claim has to have room for every
+/// DaemonSet that may run on nodes of its NodePool: nobody is expected to find the zone or market where one stays away.
+/// `None` = there is none, or it cannot be judged (no such pod; it asks for ResourceClaims).
 pub fn can_place(problem: &Problem, answer: &Answer, pod: &str) -> Option<Where> {
     let problem = &complete(problem);
     let mut without = answer.clone();
@@ -174,6 +175,18 @@ impl Search<'_> {
         .flat_map(|rule| rule(&world))
         .filter(about)
         .all(|violation| self.before.contains(&violation))
+            && self.type_holds_all_daemons(&alone, index, &place)
+    }
+
+    /// Whether the type has room on a node of the NodePool about which nothing is decided.
+    fn type_holds_all_daemons(&self, alone: &Claim, index: usize, place: &str) -> bool {
+        if self.world.daemons.is_empty() {
+            return true;
+        }
+        let open = Claim { requirements: Vec::new(), ..alone.clone() };
+        let answer = self.with_claim(&open, index);
+        let world = World::new(self.problem, &answer);
+        rules::fit::check(&world).iter().all(|violation| violation.place.as_deref() != Some(place))
     }
 
     fn can_draw(&self, claim: &Claim, index: usize, id: &str) -> bool {
@@ -280,6 +293,16 @@ mod tests {
         case.problem["pods"][0]["spec"]["nodeSelector"] = json!({"topology.kubernetes.io/zone": "zone-1"});
         case.problem["pods"][0]["spec"]["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = json!("Ignore");
         assert!(left(&case, json!({"claims": [first]})).is_some());
+    }
+
+    #[test]
+    fn room_is_left_for_a_daemon_set_that_stays_away_from_some_zone() {
+        for (cpu, found) in [("2", true), ("7", false)] {
+            let selector = json!({"topology.kubernetes.io/zone": "zone-1"});
+            let mut case = Case::new().daemon_set("d", json!({"cpu": "2"}), selector).pending("p", json!({"cpu": cpu}));
+            case.problem["pods"][0]["spec"]["nodeSelector"] = json!({"topology.kubernetes.io/zone": "zone-2"});
+            assert_eq!(left(&case, json!({})).is_some(), found, "{cpu}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! domain that had too many before is no fault as long as it gets no more.
 //!
 //! Eligible are the domains of nodes that the pod's node filter admits and that have all its topology labels, and those
-//! that a new node for the pod alone could be in. Fewer of them than `minDomains`, and 0 stands for the least. Every new
+//! that a new node for the pod alone, with all these labels, could be in. Fewer of them than `minDomains`, and 0 stands for the least. Every new
 //! node is a hostname of its own, so while one can be made the least of hostnames is 0.
 //!
 //! A claim that leaves the label open counts as in `d`, and as not in `e`.
@@ -28,6 +28,7 @@ use mortise_problem::api::labels::normalize;
 use mortise_problem::k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 
 use crate::model::launch::alone;
+use crate::model::machine::Machine;
 use crate::model::place::{Domains, Place};
 use crate::model::pod::{affinity_terms, is_terminating, key, refused_by};
 use crate::model::selector::spread_counts;
@@ -111,7 +112,13 @@ fn eligible(world: &World<'_>, pod: &Pod, constraint: &TopologySpreadConstraint,
     for place in nodes.filter(|place| has_all(place) && admits(constraint, pod, place, true)) {
         all.values.extend(place.domains(topology).values);
     }
-    let new = alone(world, pod);
+    let labelled = |machine: &Machine<'_>| {
+        hard(pod).all(|c| {
+            let values = machine.labels.get(normalize(&c.topology_key));
+            values.is_some_and(|values| values.only.as_ref().is_none_or(|only| !only.is_empty()))
+        })
+    };
+    let new: Vec<Machine<'_>> = alone(world, pod).into_iter().filter(labelled).collect();
     if topology == HOSTNAME {
         all.open = !new.is_empty();
         let claims = world.places.iter().filter(|place| place.claim.is_some());
@@ -225,6 +232,20 @@ mod tests {
         let apart = json!({"claims": [claim("default", &["c-4x"], &["p"]), claim("default", &["c-4x"], &["q"])]});
         assert!(case.judged(check, apart).is_empty());
         assert!(!case.judged(check, json!({"claims": [claim("default", &["c-4x"], &["p", "q"])]})).is_empty());
+    }
+
+    #[test]
+    fn a_new_node_without_another_topology_label_is_no_domain() {
+        let mut case = case(&["p", "q"]).node(node_json("n", "zone-1"));
+        case.problem["nodes"][0]["metadata"]["labels"]["example.com/rack"] = json!("a");
+        let answer = json!({"existing": [{"node": "n", "pods": ["default/p", "default/q"]}]});
+        assert!(!case.judged(check, answer.clone()).is_empty());
+        for pod in [0, 1] {
+            let mut rack = case.problem["pods"][pod]["spec"]["topologySpreadConstraints"][0].clone();
+            rack["topologyKey"] = json!("example.com/rack");
+            case.problem["pods"][pod]["spec"]["topologySpreadConstraints"].as_array_mut().unwrap().push(rack);
+        }
+        assert!(case.judged(check, answer).is_empty());
     }
 
     #[test]
