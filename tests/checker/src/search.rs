@@ -59,8 +59,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn is_right(&self, answer: &Answer) -> bool {
-        rules::check(&World::new(self.problem, answer)).iter().all(|violation| self.before.contains(violation))
+    fn is_no_worse(&self, world: &World<'_>) -> bool {
+        rules::check(world).iter().all(|violation| self.before.contains(violation))
     }
 
     fn nodes(&self) -> Option<Where> {
@@ -71,7 +71,7 @@ impl Search<'_> {
                 Some(existing) => existing.pods.push(self.key.into()),
                 None => answer.existing.push(Existing { node: name.clone(), pods: vec![self.key.into()] }),
             }
-            self.is_right(&answer).then(|| Where::Node(name.clone()))
+            self.is_no_worse(&World::new(self.problem, &answer)).then(|| Where::Node(name.clone()))
         })
     }
 
@@ -137,7 +137,8 @@ impl Search<'_> {
                 }
                 let held = std::mem::take(&mut pinned.reservations);
                 pinned.reservations = held.into_iter().filter(|id| self.can_draw(&pinned, index, id)).collect();
-                if self.is_right(&self.with_claim(&pinned, index)) {
+                let answer = self.with_claim(&pinned, index);
+                if self.is_no_worse(&self.world.with_claim(&answer, index)) {
                     return Some(pinned);
                 }
             }
@@ -158,7 +159,7 @@ impl Search<'_> {
     fn type_holds(&self, claim: &Claim, index: usize, kind: &str) -> bool {
         let alone = Claim { instance_types: vec![kind.to_owned()], ..claim.clone() };
         let answer = self.with_claim(&alone, index);
-        let world = World::new(self.problem, &answer);
+        let world = self.world.with_claim(&answer, index);
         let place = format!("claim {index}");
         let about =
             |violation: &Violation| violation.place.as_deref() == Some(&place) || violation.rule == Rule::Limits;
@@ -185,13 +186,13 @@ impl Search<'_> {
         }
         let open = Claim { requirements: Vec::new(), ..alone.clone() };
         let answer = self.with_claim(&open, index);
-        let world = World::new(self.problem, &answer);
+        let world = self.world.with_claim(&answer, index);
         rules::fit::check(&world).iter().all(|violation| violation.place.as_deref() != Some(place))
     }
 
     fn can_draw(&self, claim: &Claim, index: usize, id: &str) -> bool {
         let answer = self.with_claim(claim, index);
-        let world = World::new(self.problem, &answer);
+        let world = self.world.with_claim(&answer, index);
         let own = world.places.iter().filter(|place| place.claim == Some(index));
         own.flat_map(|place| &place.machines)
             .filter_map(|machine| machine.made_from)
@@ -217,7 +218,7 @@ impl Search<'_> {
     /// Requirements that pin the labels that topology is about to single values: none first, then every combination.
     fn pins(&self, claim: &Claim, index: usize) -> Vec<Vec<Requirement>> {
         let answer = self.with_claim(claim, index);
-        let world = World::new(self.problem, &answer);
+        let world = self.world.with_claim(&answer, index);
         let mut all: Vec<Vec<Requirement>> = vec![Vec::new()];
         for key in self.topology_keys() {
             let own = world.places.iter().filter(|place| place.claim == Some(index));

@@ -1,6 +1,7 @@
 //! The cluster as the answer would make it.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use mortise_problem::api::NodePool;
 use mortise_problem::api::labels::{is_well_known, normalize};
@@ -21,11 +22,11 @@ pub(crate) struct World<'a> {
     /// The answer.
     pub(crate) answer: &'a Answer,
     /// Nodes, in-flight nodes, and claims.
-    pub(crate) places: Vec<Place<'a>>,
+    pub(crate) places: Vec<Rc<Place<'a>>>,
     /// Pods by `<namespace>/<name>`.
-    pub(crate) pods: BTreeMap<String, &'a Pod>,
+    pub(crate) pods: Rc<BTreeMap<String, &'a Pod>>,
     /// What each DaemonSet runs on a node.
-    pub(crate) daemons: Vec<Pod>,
+    pub(crate) daemons: Rc<Vec<Pod>>,
 }
 
 impl<'a> World<'a> {
@@ -41,12 +42,23 @@ impl<'a> World<'a> {
             place.placed = named.flat_map(|e| &e.pods).filter_map(|key| pods.get(key).copied()).collect();
         }
         for (index, claim) in answer.claims.iter().enumerate() {
-            let mut place = claimed(problem, index, claim);
-            place.placed = claim.pods.iter().filter_map(|key| pods.get(key).copied()).collect();
-            places.push(place);
+            places.push(filled(problem, index, claim, &pods));
         }
         let daemons = problem.daemon_sets.iter().filter_map(|set| daemon(problem, set)).collect();
-        Self { problem, answer, places, pods, daemons }
+        let places = places.into_iter().map(Rc::new).collect();
+        Self { problem, answer, places, pods: Rc::new(pods), daemons: Rc::new(daemons) }
+    }
+
+    /// The same for an answer that differs in one claim, by index, or has it as one more.
+    pub(crate) fn with_claim<'b>(&self, answer: &'b Answer, index: usize) -> World<'b>
+    where
+        'a: 'b,
+    {
+        let mut places: Vec<Rc<Place<'b>>> = Vec::with_capacity(self.places.len() + 1);
+        places.extend(self.places.iter().filter(|place| place.claim.is_none_or(|at| at < index)).cloned());
+        places.extend(answer.claims.get(index).map(|claim| Rc::new(filled(self.problem, index, claim, &self.pods))));
+        places.extend(self.places.iter().filter(|place| place.claim.is_some_and(|at| at > index)).cloned());
+        World { problem: self.problem, answer, places, pods: Rc::clone(&self.pods), daemons: Rc::clone(&self.daemons) }
     }
 
     /// The DaemonSets' pods that may run on a machine.
@@ -92,6 +104,12 @@ pub(crate) fn claim_requirements(claim: &Claim) -> Vec<Requirement> {
     let own = claim.labels.iter().filter(|(key, _)| !is_well_known(normalize(key)));
     let own = own.map(|(key, value)| Requirement::new(key, Operator::In, [value.as_str()]));
     claim.requirements.iter().cloned().chain(own).collect()
+}
+
+/// A claim with its pods.
+fn filled<'a>(problem: &'a Problem, index: usize, claim: &Claim, pods: &BTreeMap<String, &'a Pod>) -> Place<'a> {
+    let placed = claim.pods.iter().filter_map(|key| pods.get(key).copied()).collect();
+    Place { placed, ..claimed(problem, index, claim) }
 }
 
 fn claimed<'a>(problem: &'a Problem, index: usize, claim: &Claim) -> Place<'a> {

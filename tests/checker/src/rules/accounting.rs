@@ -44,7 +44,7 @@ pub(crate) fn check(world: &World<'_>) -> Vec<Violation> {
         }
     }
     let unplaced = &world.answer.unplaced_buffers;
-    for (key, p) in &world.pods {
+    for (key, p) in world.pods.iter() {
         let explained = world.answer.errors.contains_key(key) || unplaced.contains(key);
         if must_move(world, p) && !times.contains_key(key.as_str()) && !explained {
             found.add(Some(key), None, Fault::Missing("it is neither placed nor has it an error".into()));

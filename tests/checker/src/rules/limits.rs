@@ -2,10 +2,13 @@
 //! instance types by resource, together; `nodes` bounds their number. A limit that is exceeded already is broken only by
 //! a claim that adds to it. Nodes being deleted do not count.
 
+use std::rc::Rc;
+
 use mortise_problem::InstanceType;
 use mortise_problem::api::NodePool;
 
 use crate::model::machine::{instance_type, pool_name};
+use crate::model::place::Place;
 use crate::model::quantity::{ONE, Resources, add, raise, resources, show};
 use crate::model::world::World;
 use crate::violation::{Findings, Rule, Violation, exceeds};
@@ -45,7 +48,7 @@ fn limits(pool: &NodePool) -> Resources {
 /// What the pool's nodes have now.
 fn used(world: &World<'_>, pool: &NodePool) -> Resources {
     let mut sum = Resources::new();
-    let own = |place: &&crate::model::place::Place<'_>| place.pool.as_deref() == Some(pool_name(pool));
+    let own = |place: &&Rc<Place<'_>>| place.pool.as_deref() == Some(pool_name(pool));
     for place in world.places.iter().filter(own).filter(|place| place.claim.is_none() && !place.going) {
         add(&mut sum, &resources(&place.capacity));
         add(&mut sum, &[("nodes".into(), ONE)].into());
