@@ -65,8 +65,9 @@ pub(crate) async fn reconcile(ctx: Arc<Context>, name: ObjectName) -> Next {
             return Next::Retry;
         }
     };
-    // The verdict of a round changes the status too, and must not bring on the next round.
-    if news || (written && resolved.is_err()) {
+    // The verdict of a round changes the status too, and must not bring on the next round. A look that finds nothing new
+    // asks for one: nodes may have come up, or gone.
+    if news || !written || resolved.is_err() {
         ctx.trigger.trigger(&uid);
     }
     Next::After(RESYNC)
