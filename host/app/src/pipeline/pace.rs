@@ -49,10 +49,13 @@ impl Pace {
     }
 }
 
+/// One pace, and the end of the wait that has begun.
+type Paced = (Pace, Option<Instant>);
+
 /// The pace of each of several things, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Paces {
-    each: Mutex<BTreeMap<Arc<str>, (Pace, Option<Instant>)>>,
+    each: Mutex<BTreeMap<Arc<str>, Paced>>,
 }
 
 impl Paces {
