@@ -41,9 +41,9 @@ bench-plan: ## what plans cost beside a linear-programming bound and Karpenter's
 	$(CARGO) run --release -p mortise-plan-price
 
 bench-karpenter: ## the engine beside two releases of the real Karpenter, on the same problems (needs Go; an hour)
-	$(CARGO) run --quiet --release -p mortise-parity --bin bench
-	$(CARGO) run --quiet --release -p mortise-parity --bin bench -- --mix topology,affinity,shapes --pods 500,2000,5000
-	$(CARGO) run --quiet --release -p mortise-parity --bin bench -- --alone --nodes 2000 --running 20000 --pods 500
+	$(CARGO) run --quiet --release -p mortise-parity --bin bench-karpenter
+	$(CARGO) run --quiet --release -p mortise-parity --bin bench-karpenter -- --mix topology,affinity,shapes --pods 500,2000,5000
+	$(CARGO) run --quiet --release -p mortise-parity --bin bench-karpenter -- --alone --nodes 2000 --running 20000 --pods 500
 
 lint: ## format, clippy, rustdoc, layering, generated files, dependencies
 	$(CARGO) fmt --all --check
