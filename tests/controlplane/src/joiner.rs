@@ -19,6 +19,8 @@ use tokio::task::JoinHandle;
 
 /// How often instances are looked at. Each look makes moto write all of them out, so it must not be often.
 const PERIOD: Duration = Duration::from_millis(700);
+/// For one look at all instances. A call that is never answered must not keep every later machine from joining.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the joiner needs.
 #[derive(Clone)]
@@ -57,8 +59,8 @@ impl Joiner {
         };
         let task = tokio::spawn(async move {
             loop {
-                // The API server or moto may be away for a while; machines keep trying too.
-                worker.look().await.ok();
+                // The API server or moto may be away for a while, or never answer; machines keep trying too.
+                tokio::time::timeout(PATIENCE, worker.look()).await.ok();
                 tokio::time::sleep(PERIOD).await;
             }
         });

@@ -140,12 +140,25 @@ impl AwsClient {
     /// The endpoint cannot be reached or its answer cannot be read.
     pub async fn instances(&self, tag_key: &str) -> Result<Vec<Instance>> {
         let filter = [("Filter.1.Name", "tag-key"), ("Filter.1.Value.1", tag_key)];
-        let xml = self.ec2("DescribeInstances", if tag_key.is_empty() { &[] } else { &filter }).await?;
-        let document = roxmltree::Document::parse(&xml.0)?;
         let mut found = Vec::new();
-        for set in document.descendants().filter(|node| node.tag_name().name() == "instancesSet") {
-            for item in set.children().filter(roxmltree::Node::is_element) {
-                found.push(instance(item));
+        let mut next = String::new();
+        loop {
+            let mut parameters: Vec<(&str, &str)> = if tag_key.is_empty() { Vec::new() } else { filter.to_vec() };
+            if !next.is_empty() {
+                parameters.push(("NextToken", &next));
+            }
+            let xml = self.ec2("DescribeInstances", &parameters).await?;
+            let document = roxmltree::Document::parse(&xml.0)?;
+            for set in document.descendants().filter(|node| node.tag_name().name() == "instancesSet") {
+                found.extend(set.children().filter(roxmltree::Node::is_element).map(instance));
+            }
+            // Ended instances stay listed, so a long run has more than one page.
+            next = match document.root_element().children().find(|node| node.tag_name().name() == "nextToken") {
+                Some(token) => token.text().unwrap_or_default().to_owned(),
+                None => String::new(),
+            };
+            if next.is_empty() {
+                break;
             }
         }
         Ok(found)
