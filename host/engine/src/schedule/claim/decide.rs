@@ -161,8 +161,13 @@ fn decide(
         && !around.pool.allow_undefined.contains(rule.key)
         && own.is_none_or(|own| !own.complement);
     if nowhere {
-        // A node of the pool does not get this label at all.
-        return if rule.admits_absence() { decide(deciding, from, rest, (load, group), tries) } else { None };
+        if !rule.admits_absence() {
+            return None;
+        }
+        // A node of the pool does not get this label at all. It must stay so: a later pod that merely shuns a value would
+        // open the way for one that gives the label to the nodes of two pods that keep apart.
+        let absent = narrowed_to(around, &from, rule.key, ValueSet::default(), (load, group))?;
+        return decide(deciding, absent, rest, (load, group), tries);
     }
     let integers = around.symbols.integers(rule.key);
     let values = 0..id_of(around.symbols.values(rule.key).len());
