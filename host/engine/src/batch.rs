@@ -117,13 +117,18 @@ impl<'a> Batch<'a> {
         batch
     }
 
-    /// Runs of pods of one group that follow one another in the queue.
-    pub(crate) fn runs(&self) -> Vec<Run> {
+    /// Every place of the queue.
+    pub(crate) fn places(&self) -> std::ops::Range<u32> {
+        0..crate::symbol::id_of(self.pods.len())
+    }
+
+    /// These places of the queue as runs: neighbours of one group together, real pods and those of buffers apart.
+    pub(crate) fn runs(&self, places: impl IntoIterator<Item = u32>) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
-        for (at, pod) in self.pods.iter().enumerate() {
-            let at = crate::symbol::id_of(at);
+        for at in places {
+            let Some(pod) = self.pods.get(at as usize) else { continue };
             match runs.last_mut() {
-                Some(run) if run.group == pod.group && at != self.real => run.to = at + 1,
+                Some(run) if run.group == pod.group && run.to == at && at != self.real => run.to = at + 1,
                 _ => runs.push(Run { group: pod.group, from: at, to: at + 1 }),
             }
         }
@@ -218,7 +223,7 @@ mod tests {
         let batch = Batch::new(pods.into_iter(), BTreeSet::new());
         assert_eq!(order(&batch), ["d", "b", "c", "e", "a"]);
         assert_eq!(batch.counts, [1, 1, 3]);
-        assert_eq!(batch.runs().len(), 3);
+        assert_eq!(batch.runs(batch.places()).len(), 3);
         let reversed = Batch::new(pods.into_iter().rev(), BTreeSet::new());
         assert_eq!(order(&reversed), order(&batch));
         assert_eq!(reversed.counts, batch.counts);
@@ -245,7 +250,8 @@ mod tests {
         let batch = Batch::new(pods.into_iter(), BTreeSet::new());
         assert_eq!((order(&batch), batch.real, batch.groups.len()), (vec!["b".into(), "a".into(), "c".into()], 1, 2));
         let equal = [waiting(0, &big, Some(&buffer)), waiting(1, &big, None)];
-        assert_eq!(Batch::new(equal.into_iter(), BTreeSet::new()).runs().len(), 2, "a run is real or not");
+        let batch = Batch::new(equal.into_iter(), BTreeSet::new());
+        assert_eq!(batch.runs(batch.places()).len(), 2, "a run is real or not");
     }
 
     #[test]

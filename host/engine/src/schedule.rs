@@ -211,8 +211,8 @@ pub fn schedule(snapshot: &Snapshot, options: &Options, policies: &dyn PolicySet
                 Err(verdict) => plan::native_stands(native, verdict, node_cost),
                 Ok((nodes, asked)) => {
                     // Existing nodes first, as they were filled in native order.
-                    placer.run(plan::runs_of(&batch, |at| on_nodes.contains(at)));
-                    let on_plan = nodes.iter().map(|node| placer.open_planned(node)).sum();
+                    placer.run(batch.runs(on_nodes.iter()));
+                    let on_plan = nodes.iter().map(|node| placer.open_planned(node, &batch)).sum();
                     let (planned, _) = fill(&mut placer, world, &mut *conversation);
                     plan::cheaper(native, planned, (asked, on_plan), node_cost)
                 }
@@ -259,8 +259,7 @@ fn fill<'a>(
     };
     let mut placed: Bits = placer.nodes.nodes.iter().flat_map(|node| node.pods.iter().copied()).collect();
     placed.or(&placer.claims.iter().flat_map(|claim| claim.pods.iter().copied()).collect());
-    let runs = if placed.is_empty() { batch.runs() } else { plan::runs_of(batch, |at| !placed.contains(at)) };
-    let mut left = place(placer, runs);
+    let mut left = place(placer, batch.runs(batch.places().filter(|at| !placed.contains(*at))));
     let mut opened: Vec<u32> = Vec::new();
     let mut rejected: Vec<Rejected> = Vec::new();
     let mut schedule = Schedule { pools: pool_reasons.to_vec(), ..Schedule::default() };

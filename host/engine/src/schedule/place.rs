@@ -131,7 +131,7 @@ impl<'a> Placer<'_, 'a> {
         (retry, batch): (bool, &Batch<'_>),
         rejected: &mut Vec<Rejected>,
     ) -> Vec<Run> {
-        let mut back: Vec<Run> = Vec::new();
+        let mut back: Vec<u32> = Vec::new();
         for (mut claim, outcome) in claims.into_iter().zip(outcomes) {
             let Outcome::Rejected(blocker, removed) = outcome else {
                 self.claims.push(claim);
@@ -146,16 +146,12 @@ impl<'a> Placer<'_, 'a> {
                 rejected.push((claim.pods, Arc::clone(&pool.source.name), blocker.clone()));
                 continue;
             }
-            for at in claim.pods {
-                let Some(pod) = batch.pods.get(at as usize) else { continue };
-                match back.last_mut() {
-                    Some(Run { group, to, .. }) if *group == pod.group && *to == at => *to += 1,
-                    _ => back.push(Run { group: pod.group, from: at, to: at + 1 }),
-                }
+            for pod in claim.pods.iter().filter_map(|at| batch.pods.get(*at as usize)) {
                 if let Some(group) = self.groups.get_mut(pod.group as usize) {
                     group.drop_offerings(view, removed);
                 }
             }
+            back.extend(claim.pods);
         }
         // Indexes of claims moved and limits came back: what is remembered about both is void.
         for level in self.groups.iter_mut().flat_map(|group| &mut group.levels) {
@@ -164,7 +160,7 @@ impl<'a> Placer<'_, 'a> {
         if retry {
             self.count_anew(batch);
         }
-        back
+        batch.runs(back)
     }
 
     /// Lets minValues, where they are but a wish, no longer keep a pod pending. Returns whether that may place further ones.

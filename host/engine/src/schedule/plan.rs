@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use seed::{PlannedNode, nodes, runs_of};
+pub(crate) use seed::{PlannedNode, nodes};
 
 use super::amounts::ResourceNames;
 use super::place::Placer;

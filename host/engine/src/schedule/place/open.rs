@@ -20,11 +20,7 @@ impl Placer<'_, '_> {
             }
             match self.open(run, level_at, pool_at, verdicts) {
                 Ok(claim) => {
-                    if let Some(pool) = self.pools.get_mut(pool_at) {
-                        pool.limits.open_node();
-                    }
-                    self.claims.push(claim);
-                    self.went_in(run.group, id_of(self.claims.len() - 1), None, 1);
+                    self.opened(run.group, claim);
                     return 1;
                 }
                 Err(Offer::Never) => {
@@ -38,6 +34,17 @@ impl Placer<'_, '_> {
             }
         }
         0
+    }
+
+    /// Takes a new claim with its first pod among those of the round; returns its index.
+    pub(super) fn opened(&mut self, group: u32, claim: OpenClaim) -> u32 {
+        if let Some(pool) = self.pools.get_mut(claim.pool) {
+            pool.limits.open_node();
+        }
+        self.claims.push(claim);
+        let at = id_of(self.claims.len() - 1);
+        self.went_in(group, at, None, 1);
+        at
     }
 
     pub(super) fn open(

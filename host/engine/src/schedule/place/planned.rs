@@ -1,16 +1,16 @@
 //! Opening the nodes that a planner wants: the same checks as for any other claim.
 
 use super::{Placer, surroundings};
-use crate::batch::Run;
+use crate::batch::{Batch, Run};
 use crate::schedule::claim::{Deciding, Offer};
 use crate::schedule::plan::PlannedNode;
 use crate::schedule::topology::{Around, Verdict};
-use crate::symbol::{Bits, id_of};
+use crate::symbol::Bits;
 
 impl Placer<'_, '_> {
     /// Opens a claim for the node and puts its pods there, as far as every constraint holds. Returns how many went
     /// in.
-    pub(crate) fn open_planned(&mut self, node: &PlannedNode) -> u32 {
+    pub(crate) fn open_planned(&mut self, node: &PlannedNode, batch: &Batch<'_>) -> u32 {
         let Some(pool) = self.pools.get(node.pool) else { return 0 };
         let view = pool.view;
         let mut others = pool.offerings.clone();
@@ -28,17 +28,15 @@ impl Placer<'_, '_> {
         }
         let mut claim = None;
         let mut placed = 0;
-        for (group, places) in &node.pods {
-            for run in contiguous(*group, places) {
-                let mut at = run.from;
-                while at < run.to {
-                    let count = self.put_planned(Run { from: at, ..run }, node.pool, &mut claim);
-                    if count == 0 {
-                        break;
-                    }
-                    placed += count;
-                    at += count;
+        let places = node.pods.iter().flat_map(|(_, places)| places.iter().copied());
+        for mut run in batch.runs(places) {
+            while run.len() > 0 {
+                let count = self.put_planned(run, node.pool, &mut claim);
+                if count == 0 {
+                    break;
                 }
+                placed += count;
+                run.from += count;
             }
         }
         for (group, dropped) in before {
@@ -70,13 +68,7 @@ impl Placer<'_, '_> {
             let Ok(opened) = self.open(run, 0, pool_at, verdicts.as_ref().map(<[Option<Verdict>; 1]>::as_slice)) else {
                 return 0;
             };
-            if let Some(pool) = self.pools.get_mut(pool_at) {
-                pool.limits.open_node();
-            }
-            self.claims.push(opened);
-            let at = id_of(self.claims.len() - 1);
-            self.went_in(run.group, at, None, 1);
-            *claim = Some(at);
+            *claim = Some(self.opened(run.group, opened));
             return 1;
         };
         let Some(group) = self.groups.get(run.group as usize) else { return 0 };
@@ -103,16 +95,4 @@ impl Placer<'_, '_> {
         }
         count
     }
-}
-
-/// Places in the queue as runs of neighbours.
-fn contiguous(group: u32, places: &[u32]) -> Vec<Run> {
-    let mut out: Vec<Run> = Vec::new();
-    for at in places {
-        match out.last_mut() {
-            Some(run) if run.to == *at => run.to = at + 1,
-            _ => out.push(Run { group, from: *at, to: at + 1 }),
-        }
-    }
-    out
 }

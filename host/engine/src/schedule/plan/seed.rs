@@ -1,7 +1,6 @@
 //! A proposal as nodes to be opened natively.
 
 use super::problem::Asked;
-use crate::batch::{Batch, Run};
 use crate::catalog::CapacityType;
 use crate::policy::Proposal;
 use crate::schedule::place::Placer;
@@ -63,21 +62,4 @@ fn allowed(placer: &Placer<'_, '_>, asked: &Asked, slots: &[u32], spread: bool) 
     let at_price = own.filter(|(slot, _)| any_price || cost(&id_of(*slot)) <= dearest);
     let allowed = at_price.map(|(_, (_, offering))| *offering).filter(|offering| in_zone(*offering)).collect();
     Some((pool_at, allowed))
-}
-
-/// The queue's pods for which `wanted` holds, as runs.
-pub(crate) fn runs_of(batch: &Batch<'_>, wanted: impl Fn(u32) -> bool) -> Vec<Run> {
-    let mut out: Vec<Run> = Vec::new();
-    for run in batch.runs() {
-        let mut open = false;
-        for at in run.from..run.to {
-            match (wanted(at), out.last_mut()) {
-                (true, Some(last)) if open => last.to = at + 1,
-                (true, _) => out.push(Run { group: run.group, from: at, to: at + 1 }),
-                (false, _) => {}
-            }
-            open = wanted(at);
-        }
-    }
-    out
 }
